@@ -1,0 +1,32 @@
+# Third-party libraries, all from Debian packages (scripts/install_packages lists them).
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+# Debian's own CMake file for oneDNN asks for OpenCL, which the CPU part does not use.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE dnnl.hpp REQUIRED)
+add_library(DNNL::dnnl UNKNOWN IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${DNNL_LIBRARY}"
+                      INTERFACE_INCLUDE_DIRECTORIES "${DNNL_INCLUDE}")
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)
+
+# What each layer links besides other layers. base's libraries reach everything.
+set(UNDERKEEL_LINK_base fmt::fmt Threads::Threads)
+set(UNDERKEEL_LINK_spec yaml-cpp nlohmann_json::nlohmann_json)
+set(UNDERKEEL_LINK_io nlohmann_json::nlohmann_json PkgConfig::XXHASH)
+set(UNDERKEEL_LINK_plan PkgConfig::XXHASH)
+set(UNDERKEEL_LINK_kernels DNNL::dnnl)
+set(UNDERKEEL_LINK_data nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::ICU)
+set(UNDERKEEL_LINK_render nlohmann_json::nlohmann_json)
+set(UNDERKEEL_LINK_train nlohmann_json::nlohmann_json spdlog::spdlog)
+set(UNDERKEEL_LINK_doctor nlohmann_json::nlohmann_json)
+if(UNDERKEEL_MPI)
+  find_package(MPI REQUIRED COMPONENTS CXX)
+  set(UNDERKEEL_LINK_comm MPI::MPI_CXX)
+endif()

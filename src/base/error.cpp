@@ -1,0 +1,31 @@
+#include "base/error.h"
+
+namespace underkeel {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::bad_config:
+    case ErrorCode::bad_file:
+    case ErrorCode::not_found:
+    case ErrorCode::unsupported:
+    case ErrorCode::does_not_fit:
+      return 2;
+    case ErrorCode::io:
+    case ErrorCode::peer_lost:
+      return 3;
+    case ErrorCode::not_finite:
+      return 4;
+    case ErrorCode::stopped:
+      return 75;
+  }
+  return 134;
+}
+
+std::string to_text(const Error& error) {
+  std::string text = "error: " + error.what;
+  if (!error.where.empty()) text += "\nwhere: " + error.where;
+  if (!error.fix.empty()) text += "\ntry:   " + error.fix;
+  return text;
+}
+
+}  // namespace underkeel

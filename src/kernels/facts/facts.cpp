@@ -1,0 +1,50 @@
+#include "kernels/facts/facts.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace underkeel::kernels {
+
+std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t columns) {
+  return ceil_div(rows, rms_norm_row_block) * columns * 4;
+}
+
+std::int64_t matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return 2 * m * n * k;
+}
+
+namespace {
+// Visible (query, key) pairs of one causal sequence.
+std::int64_t visible_pairs(std::int64_t rows, std::int64_t window) {
+  if (window <= 0 || window >= rows) return rows * (rows + 1) / 2;
+  return window * (window + 1) / 2 + (rows - window) * window;
+}
+}  // namespace
+
+std::int64_t attention_forward_flops(std::int64_t rows, std::int64_t query_heads,
+                                     std::int64_t head_width, std::int64_t window) {
+  return 4 * visible_pairs(rows, window) * query_heads * head_width;
+}
+
+std::int64_t attention_backward_flops(std::int64_t rows, std::int64_t query_heads,
+                                      std::int64_t head_width, std::int64_t window) {
+  return 10 * visible_pairs(rows, window) * query_heads * head_width;
+}
+
+std::int64_t loss_chunk_rows(std::int64_t vocabulary) {
+  const std::int64_t rows = 16 * mebibyte / (4 * vocabulary);
+  return std::max<std::int64_t>(16, rows / 16 * 16);
+}
+
+std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t query_heads,
+                                              std::int64_t /*key_heads*/,
+                                              std::int64_t /*head_width*/) {
+  return rows * query_heads * 4;  // rows of dout . out
+}
+
+std::int64_t cpu_matmul_overhead_bytes(int thread_count) {
+  return thread_count * 4 * mebibyte;
+}
+
+}  // namespace underkeel::kernels

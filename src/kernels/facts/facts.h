@@ -1,0 +1,33 @@
+#pragma once
+// What the planner asks about kernels without a device: scratch, floating-point operations, and
+// the constants that cut work into pieces. Pure functions.
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace underkeel::kernels {
+
+/// Rows that share one partial sum in rms_norm_backward.
+constexpr std::int64_t rms_norm_row_block = 64;
+std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t columns);
+
+std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t query_heads,
+                                              std::int64_t key_heads, std::int64_t head_width);
+
+/// Multiply-adds count two. Causal attention over one sequence of `rows`.
+std::int64_t matmul_flops(std::int64_t m, std::int64_t n, std::int64_t k);
+std::int64_t attention_forward_flops(std::int64_t rows, std::int64_t query_heads,
+                                     std::int64_t head_width, std::int64_t window);
+std::int64_t attention_backward_flops(std::int64_t rows, std::int64_t query_heads,
+                                      std::int64_t head_width, std::int64_t window);
+
+/// Rows of logits that exist at once: at most 16 MiB of f32, a multiple of 16, at least 16. Depends
+/// on the vocabulary alone, so that bits do not depend on budget or stage.
+std::int64_t loss_chunk_rows(std::int64_t vocabulary);
+
+/// Bytes of memory that one thread of the CPU backend may hold for packing inside the matmul
+/// library.
+std::int64_t cpu_matmul_overhead_bytes(int thread_count);
+
+}  // namespace underkeel::kernels

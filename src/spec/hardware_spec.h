@@ -1,0 +1,38 @@
+#pragma once
+// The machines that a plan is made for: this one, or one described in a hardware.yaml.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace underkeel::spec {
+
+struct HardwareSpec {
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 0;  // 0: CPU ranks
+  std::string gpu_name;
+  std::int64_t gpu_mem_bytes = 0;
+  std::int64_t host_ram_bytes = 0;  // of one node; the cgroup's limit where it is lower
+  std::optional<std::int64_t> memlock_bytes;
+  std::optional<std::int64_t> swap_free_bytes;
+  std::optional<std::int64_t> out_free_bytes;
+  std::optional<std::string> compute_capability;
+  int cores = 1;
+  // Measured or assumed rates; the source says which.
+  double link_bytes_per_s = 5e9;  // between ranks, each way
+  double link_latency_s = 5e-6;
+  double memory_bytes_per_s = 1e10;
+  double disk_bytes_per_s = 1e9;
+  double matmul_flops_per_s = 1e11;
+  bool rates_are_measured = false;
+};
+
+/// Reads a hardware.yaml (or JSON). Unknown keys are errors naming the nearest known one.
+Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file);
+/// This machine: cores, memory, the tightest cgroup limit, memlock.
+HardwareSpec this_machine();
+
+}  // namespace underkeel::spec

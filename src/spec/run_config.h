@@ -1,0 +1,131 @@
+#pragma once
+// A run as plain data, checked: the LLaMA-Factory YAML, its DeepSpeed JSON, the `underkeel:`
+// mapping and the command line, merged, with the source of every value.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/hardware_spec.h"
+#include "tensor/dtype.h"
+
+namespace underkeel::spec {
+
+enum class Recompute { automatic, none, cheap, block };
+enum class Precision { f32, bf16, f16, pure_bf16 };
+enum class LearningRateSchedule { constant, constant_with_warmup, linear, cosine };
+enum class Cadence { no, steps, epoch };
+
+struct OptimizerConfig {
+  double learning_rate = 5e-5;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  LearningRateSchedule schedule = LearningRateSchedule::linear;
+  double warmup_ratio = 0.0;
+  std::int64_t warmup_steps = 0;
+};
+
+/// Keys of DeepSpeed's zero_optimization as bounds. nullopt: absent or "auto", the planner decides.
+struct ZeroConfig {
+  int stage = 0;
+  std::optional<std::int64_t> reduce_bucket_elements;
+  std::optional<std::int64_t> allgather_bucket_elements;
+  std::optional<std::int64_t> prefetch_bucket_elements;
+  std::optional<std::int64_t> param_persistence_elements;
+  std::optional<std::int64_t> model_persistence_elements;
+  std::optional<std::int64_t> max_live_elements;
+  std::optional<std::int64_t> max_reuse_distance_elements;
+  bool overlap_comm = true;
+  bool gather_weights_on_save = true;
+};
+
+struct SaveConfig {
+  Cadence strategy = Cadence::steps;
+  std::int64_t steps = 500;
+  std::optional<std::int64_t> total_limit;
+  bool asynchronous = true;
+  bool weights_only = false;  // save_only_model
+};
+
+struct EvaluationConfig {
+  Cadence strategy = Cadence::no;
+  std::int64_t steps = 500;
+  std::int64_t batch_size = 8;
+  double validation_size = 0;
+};
+
+struct DataConfig {
+  std::filesystem::path folder = "data";
+  std::vector<std::string> datasets;
+  std::vector<std::string> evaluation_datasets;
+  std::int64_t cutoff_tokens = 2048;
+  std::optional<std::int64_t> max_samples;
+  bool packing = true;  // stage pt: blocks of cutoff_tokens
+  bool shuffle = true;
+  bool drop_last = false;
+  std::uint64_t seed = 42;
+};
+
+/// A value in force and where it came from, for the table that `train` and `plan` print.
+struct Provenance {
+  std::string key;
+  std::string value;
+  std::string source;  // "train.yaml", "ds_config.json", "command line", "default", "derived"
+};
+
+struct RunConfig {
+  std::filesystem::path model;
+  std::filesystem::path output;
+  bool train_from_scratch = false;
+  bool overwrite_output = false;
+  std::string
+      resume_from;  // empty: the newest complete checkpoint in `output`, if any; "none": fresh
+  bool resume_weights_only = false;
+  Precision precision = Precision::f32;
+  std::optional<DType>
+      gradient_accumulation_type;  // DeepSpeed's grad_accum_dtype rule, when a JSON is given
+  Recompute recompute = Recompute::block;
+  OptimizerConfig optimizer;
+  ZeroConfig zero;
+  SaveConfig save;
+  EvaluationConfig evaluation;
+  DataConfig data;
+  std::int64_t sequences_per_micro_batch = 8;  // per_device_train_batch_size
+  std::int64_t accumulation_steps = 1;
+  double epochs = 3.0;
+  std::int64_t max_steps = -1;
+  std::uint64_t seed = 42;
+  std::int64_t logging_steps = 500;
+  bool log_first_step = false;
+  bool plot_loss = false;
+  // The `underkeel:` mapping.
+  int ranks = 1;             // ranks as threads, when not started by MPI
+  int threads_per_rank = 0;  // 0: cores / ranks on the node
+  double collective_time_limit_s = 1800;
+  double save_time_limit_s = 1800;
+  std::optional<std::int64_t> device_budget_bytes;
+  std::optional<std::int64_t> host_budget_bytes;
+  std::vector<Provenance> provenance;
+  std::vector<std::string>
+      notes;  // keys accepted without effect, knobs honoured differently; shown once
+};
+
+/// Reads a run file with `key=value` overrides (dotted keys reach into mappings:
+/// underkeel.ranks=2). All problems of the file are reported in one error, one line each: unknown
+/// keys with the nearest known one, wrong types, conflicts, what is not supported yet. Relative
+/// paths are relative to the working folder.
+Result<RunConfig> read_run_file(const std::filesystem::path& file,
+                                const std::vector<std::string>& overrides);
+
+/// The known spelling nearest to `word`, or empty when none is near.
+std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace underkeel::spec
