@@ -4,9 +4,11 @@
 //
 // Common rules. Rows are tokens of the flat micro-batch. Storage is f32, bf16 or f16; sums are f32
 // or wider, and a result is rounded once. Zero rows are legal everywhere (results that sum over
-// rows are then zero). Sizes are checked by UK_CHECK: a wrong shape is the planner's mistake.
-// Results never depend on the number of threads. CPU kernels return when done and allocate nothing.
-// The argument structs are one header per operation; letters are those of docs/glossary.md.
+// rows are then zero). Every matrix view may have a row stride larger than its columns (q, k and v
+// are columns of one buffer, gate and up of another; so are their gradients); vectors and scratch are
+// contiguous. Sizes are checked by UK_CHECK: a wrong shape is the planner's mistake. Results never
+// depend on the number of threads. CPU kernels return when done and allocate nothing. The argument
+// structs are one header per operation; letters are those of docs/glossary.md.
 
 #include "device/queue.h"
 #include "kernels/adamw.h"
