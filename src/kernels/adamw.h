@@ -12,6 +12,8 @@ namespace underkeel::kernels {
 /// clip (4) f32 as written by clip_factor: with finite = 0 nothing changes.
 /// Order, with explicit fma (docs/numerics.md): g = gradient * factor; m = b1*m + (1-b1)*g;
 ///          v = b2*v + (1-b2)*g*g; p -= lr*wd*p; p -= (lr / c1) * m / (sqrt(v)/c2 + eps).
+///          All f32 and the same on every backend, bit for bit.
+/// The betas are double because 1 - 0.999f is 5e-5 away from 0.001; write 0.999, not 0.999f.
 /// Source:  Loshchilov and Hutter 2019; torch.optim.AdamW's order.
 struct AdamwArgs {
   TensorView master;
@@ -21,8 +23,8 @@ struct AdamwArgs {
   TensorView weight;
   TensorView step_values;
   TensorView clip;
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;
 };
