@@ -25,10 +25,9 @@ void check_matrix(const TensorView& view, std::int64_t rows, std::int64_t column
            fmt::format("{}: {} where ({}, {}) is needed", name, text_of(view), rows, columns));
 }
 
+// Any view without gaps: one row of n, n rows of one, (rows, groups).
 void check_vector(const TensorView& view, std::int64_t elements, const char* name) {
-  // One row of n or n rows of one: both are n elements side by side.
-  UK_CHECK(view.element_count() == elements &&
-               (view.rows <= 1 || (view.columns == 1 && view.row_stride == 1)),
+  UK_CHECK(view.element_count() == elements && (view.rows <= 1 || view.row_stride == view.columns),
            fmt::format("{}: {} where {} elements are needed", name, text_of(view), elements));
 }
 
@@ -66,6 +65,18 @@ AttentionShape check_attention(const Args& args) {
   check_type(args.lse, DType::f32, "attention lse");
   check_type(args.sequence_starts, DType::i32, "attention sequence_starts");
   return shape;
+}
+
+template <class Args>
+std::int64_t check_norm(const Args& args) {
+  UK_CHECK(args.groups > 0 && args.x.columns % args.groups == 0,
+           fmt::format("rms_norm: {} columns in {} groups", args.x.columns, args.groups));
+  const std::int64_t width = args.x.columns / args.groups;
+  check_type(args.weight, args.x.type, "rms_norm weight");
+  check_type(args.rstd, DType::f32, "rms_norm rstd");
+  check_vector(args.weight, width, "rms_norm weight");
+  check_vector(args.rstd, args.x.rows * args.groups, "rms_norm rstd");
+  return width;
 }
 
 }  // namespace
@@ -114,32 +125,28 @@ void check_shapes(const EmbeddingBackwardArgs& args) {
   check_matrix(args.dout, args.dout.rows, args.dweight.columns, "embedding dout");
 }
 
-void check_shapes(const RmsNormForwardArgs& args) {
+std::int64_t check_shapes(const RmsNormForwardArgs& args) {
   check_storage(args.x, "rms_norm x");
   check_type(args.y, args.x.type, "rms_norm y");
-  check_type(args.weight, args.x.type, "rms_norm weight");
-  check_type(args.rstd, DType::f32, "rms_norm rstd");
+  const std::int64_t width = check_norm(args);
   check_matrix(args.y, args.x.rows, args.x.columns, "rms_norm y");
-  check_vector(args.weight, args.x.columns, "rms_norm weight");
-  check_vector(args.rstd, args.x.rows, "rms_norm rstd");
+  return width;
 }
 
-void check_shapes(const RmsNormBackwardArgs& args) {
+std::int64_t check_shapes(const RmsNormBackwardArgs& args) {
   check_storage(args.x, "rms_norm x");
-  check_type(args.weight, args.x.type, "rms_norm weight");
-  check_storage(args.dy, "rms_norm dy");
-  check_storage(args.dx, "rms_norm dx");
-  check_storage(args.dweight, "rms_norm dweight");
-  check_type(args.rstd, DType::f32, "rms_norm rstd");
+  check_type(args.dy, args.x.type, "rms_norm dy");
+  check_type(args.dx, args.x.type, "rms_norm dx");
+  check_type_or_f32(args.dweight, args.x.type, "rms_norm dweight");
+  const std::int64_t width = check_norm(args);
   check_matrix(args.dy, args.x.rows, args.x.columns, "rms_norm dy");
   check_matrix(args.dx, args.x.rows, args.x.columns, "rms_norm dx");
-  check_vector(args.weight, args.x.columns, "rms_norm weight");
-  check_vector(args.dweight, args.x.columns, "rms_norm dweight");
-  check_vector(args.rstd, args.x.rows, "rms_norm rstd");
-  const std::int64_t needed = rms_norm_backward_scratch_bytes(args.x.rows, args.x.columns);
+  check_vector(args.dweight, width, "rms_norm dweight");
+  const std::int64_t needed = rms_norm_backward_scratch_bytes(args.x.rows, width);
   UK_CHECK(
       bytes_of(args.scratch.type, args.scratch.element_count()) >= needed,
       fmt::format("rms_norm scratch: {} where {} bytes are needed", text_of(args.scratch), needed));
+  return width;
 }
 
 void check_shapes(const RopeTableArgs& args) {

@@ -26,8 +26,9 @@ MatmulShape check_shapes(const MatmulArgs& args);
 void check_shapes(const ColumnSumArgs& args);
 void check_shapes(const EmbeddingForwardArgs& args);
 void check_shapes(const EmbeddingBackwardArgs& args);
-void check_shapes(const RmsNormForwardArgs& args);
-void check_shapes(const RmsNormBackwardArgs& args);
+/// C, the elements of one group.
+std::int64_t check_shapes(const RmsNormForwardArgs& args);
+std::int64_t check_shapes(const RmsNormBackwardArgs& args);
 void check_shapes(const RopeTableArgs& args);
 void check_shapes(const RopeApplyArgs& args);
 AttentionShape check_shapes(const AttentionForwardArgs& args);
