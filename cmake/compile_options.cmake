@@ -17,16 +17,20 @@ add_library(underkeel_options INTERFACE)
 # AVX2 and FMA are the floor; AVX-512 kernels are separate files chosen at run time.
 # fp-contract is off so that a fused multiply-add happens only where the source writes one.
 # -Wrestrict is wrong about std::string in g++ 12 (GCC bug 105651).
-target_compile_options(underkeel_options INTERFACE
+target_compile_options(underkeel_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  -mavx2 -mfma -mf16c -ffp-contract=off -fno-math-errno)
+  -mavx2 -mfma -mf16c -ffp-contract=off -fno-math-errno>)
 target_include_directories(underkeel_options INTERFACE "${CMAKE_SOURCE_DIR}/src")
 if(UNDERKEEL_WERROR)
-  target_compile_options(underkeel_options INTERFACE -Werror)
+  target_compile_options(underkeel_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(UNDERKEEL_SANITIZE)
   target_compile_options(underkeel_options INTERFACE
     -fsanitize=${UNDERKEEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(underkeel_options INTERFACE -fsanitize=${UNDERKEEL_SANITIZE})
+endif()
+if(UNDERKEEL_FUZZ)  # libFuzzer is guided by the branches of the libraries, not of the target alone.
+  target_compile_options(underkeel_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
