@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -77,7 +78,23 @@ std::int64_t parameter_count(const ModelSpec& model);
 /// Reads config.json text. `where` names the file in errors. Every option that would change the
 /// numbers and is not supported is an error naming it.
 Result<ModelSpec> parse_model_config(std::string_view json_text, std::string_view where);
-/// Reads `folder`/config.json.
+/// Reads config.json of a model folder, or of the folder that a hub name stands for (see
+/// find_model_folder).
 Result<ModelSpec> read_model_config(const std::filesystem::path& folder);
+
+/// The folder of a model: `name_or_path` itself when it is a folder, else the snapshot of hub name
+/// "org/name" in the local Hugging Face cache (HF_HUB_CACHE, HF_HOME/hub,
+/// XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub, the first that is set).
+/// Nothing is downloaded.
+/// Errors:  not_found with the command that downloads it.
+Result<std::filesystem::path> find_model_folder(std::string_view name_or_path);
+
+/// config.json for an exported folder: the text as it was read, key order and spelling untouched,
+/// with the type of the stored weights set to `stored_type`. The key keeps its spelling (`dtype` or
+/// `torch_dtype`; both when both are there); when there is none, `torch_dtype` is added to a file
+/// that spells the rotary embedding in the old way and `dtype` to others.
+/// Errors:  bad_file when the text is no JSON object; unsupported for types other than f32, bf16,
+/// f16.
+Result<std::string> rewrite_model_config(std::string_view original_json, DType stored_type);
 
 }  // namespace underkeel::spec

@@ -1,0 +1,28 @@
+#pragma once
+// JSON text into a Value with places. Private to spec.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/value.h"
+
+namespace underkeel::spec {
+
+/// strict: JSON as RFC 8259 has it, plus a byte-order mark.
+/// relaxed: also `//`, `#` and `/* */` comments, trailing commas and bare keys, as DeepSpeed's
+/// reader takes them.
+enum class JsonDialect { strict, relaxed };
+
+struct JsonDocument {
+  Value root;
+  /// What a strict reader would refuse, one sentence each with line and column. Relaxed only.
+  std::vector<std::string> departures;
+};
+
+/// Errors: bad_file with line and column: syntax, a key twice in one object, nesting deeper than
+/// 64, text that is no UTF-8, NaN or Infinity, more than 16 MiB of text.
+Result<JsonDocument> read_json(std::string_view text, std::string_view where, JsonDialect dialect);
+
+}  // namespace underkeel::spec
