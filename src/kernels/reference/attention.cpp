@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "kernels/reference/element.h"
@@ -46,85 +45,63 @@ void attention_forward(const AttentionForwardArgs& args, device::Queue& /*queue*
     const KeyRange keys = keys_of(args, query);
     for (std::int64_t head = 0; head < shape.query_heads; ++head) {
       const std::int64_t key_head = head / (shape.query_heads / shape.key_heads);
-      const auto score = [&](std::int64_t key) {
-        return dot_of(args, args.q, query, head, args.k, key, key_head) *
-               static_cast<double>(args.scale);
-      };
-      double largest = -std::numeric_limits<double>::infinity();
+      std::vector<double> scores;
       for (std::int64_t key = keys.begin; key < keys.end; ++key)
-        largest = std::max(largest, score(key));
+        scores.push_back(dot_of(args, args.q, query, head, args.k, key, key_head) *
+                         static_cast<double>(args.scale));
+      const double largest = *std::max_element(scores.begin(), scores.end());
       double sum = 0;
-      for (std::int64_t key = keys.begin; key < keys.end; ++key)
-        sum += std::exp(score(key) - largest);
+      for (const double score : scores) sum += std::exp(score - largest);
       const double lse = largest + std::log(sum);
       store(args.lse, query, head, lse);
-      for (std::int64_t e = 0; e < shape.head_width; ++e) {
-        double mixed = 0;
-        for (std::int64_t key = keys.begin; key < keys.end; ++key)
-          mixed += std::exp(score(key) - lse) * load(args.v, key, key_head * shape.head_width + e);
-        store(args.out, query, head * shape.head_width + e, mixed);
+      std::vector<double> mixed(shape.head_width, 0.0);
+      for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+        const double probability = std::exp(scores[key - keys.begin] - lse);
+        for (std::int64_t e = 0; e < shape.head_width; ++e)
+          mixed[e] += probability * load(args.v, key, key_head * shape.head_width + e);
       }
+      for (std::int64_t e = 0; e < shape.head_width; ++e)
+        store(args.out, query, head * shape.head_width + e, mixed[e]);
     }
   }
 }
-
-namespace {
-
-/// What the loss gains per unit of one score, and the score's probability.
-struct ScoreGradient {
-  double probability;
-  double gradient;
-};
-
-ScoreGradient score_gradient(const AttentionBackwardArgs& args, std::int64_t query,
-                             std::int64_t head, std::int64_t key, std::int64_t key_head) {
-  const double score =
-      dot_of(args, args.q, query, head, args.k, key, key_head) * static_cast<double>(args.scale);
-  const double probability = std::exp(score - load(args.lse, query, head));
-  const double dprobability = dot_of(args, args.dout, query, head, args.v, key, key_head);
-  const double delta = dot_of(args, args.dout, query, head, args.out, query, head);
-  return {probability, probability * (dprobability - delta)};
-}
-
-}  // namespace
 
 void attention_backward(const AttentionBackwardArgs& args, device::Queue& /*queue*/) {
   const AttentionShape shape = check_shapes(args);
   const std::int64_t group = shape.query_heads / shape.key_heads;
   const std::int64_t width = shape.head_width;
   const auto scale = static_cast<double>(args.scale);
+  const auto store_all = [](const TensorView& view, const std::vector<double>& values) {
+    for (std::int64_t row = 0; row < view.rows; ++row)
+      for (std::int64_t column = 0; column < view.columns; ++column)
+        store(view, row, column, values[row * view.columns + column]);
+  };
+  std::vector<double> dq(shape.rows * args.q.columns, 0.0);
+  std::vector<double> dk(shape.rows * args.k.columns, 0.0);
+  std::vector<double> dv(shape.rows * args.v.columns, 0.0);
   for (std::int64_t query = 0; query < shape.rows; ++query) {
     const KeyRange keys = keys_of(args, query);
     for (std::int64_t head = 0; head < shape.query_heads; ++head) {
-      std::vector<double> dq(width, 0.0);
+      const std::int64_t key_head = head / group;
+      const double delta = dot_of(args, args.dout, query, head, args.out, query, head);
       for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-        const double gradient = score_gradient(args, query, head, key, head / group).gradient;
-        for (std::int64_t e = 0; e < width; ++e)
-          dq[e] += gradient * scale * load(args.k, key, head / group * width + e);
-      }
-      for (std::int64_t e = 0; e < width; ++e) store(args.dq, query, head * width + e, dq[e]);
-    }
-  }
-  for (std::int64_t key = 0; key < shape.rows; ++key) {
-    for (std::int64_t key_head = 0; key_head < shape.key_heads; ++key_head) {
-      std::vector<double> dk(width, 0.0);
-      std::vector<double> dv(width, 0.0);
-      for (std::int64_t query = key; query < shape.rows; ++query) {
-        if (keys_of(args, query).begin > key) break;  // later queries see only later keys
-        for (std::int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-          const ScoreGradient score = score_gradient(args, query, head, key, key_head);
-          for (std::int64_t e = 0; e < width; ++e) {
-            dk[e] += score.gradient * scale * load(args.q, query, head * width + e);
-            dv[e] += score.probability * load(args.dout, query, head * width + e);
-          }
+        const double score = dot_of(args, args.q, query, head, args.k, key, key_head) * scale;
+        const double probability = std::exp(score - load(args.lse, query, head));
+        const double dprobability = dot_of(args, args.dout, query, head, args.v, key, key_head);
+        const double dscore = probability * (dprobability - delta) * scale;
+        for (std::int64_t e = 0; e < width; ++e) {
+          const std::int64_t q_column = head * width + e;
+          const std::int64_t k_column = key_head * width + e;
+          dq[query * args.q.columns + q_column] += dscore * load(args.k, key, k_column);
+          dk[key * args.k.columns + k_column] += dscore * load(args.q, query, q_column);
+          dv[key * args.v.columns + k_column] += probability * load(args.dout, query, q_column);
         }
       }
-      for (std::int64_t e = 0; e < width; ++e) {
-        store(args.dk, key, key_head * width + e, dk[e]);
-        store(args.dv, key, key_head * width + e, dv[e]);
-      }
     }
   }
+  store_all(args.dq, dq);
+  store_all(args.dk, dk);
+  store_all(args.dv, dv);
 }
 
 }  // namespace underkeel::kernels::reference

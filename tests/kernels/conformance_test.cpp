@@ -1,0 +1,192 @@
+// Every case on the CPU backend, with each instruction set, against the reference: values within
+// the case's bound, nothing written outside, inputs untouched, equal bits for any thread count.
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/cases.h"
+#include "kernels/cpu/instruction_set.h"
+
+namespace underkeel::kernels {
+namespace {
+
+using cases::Bound;
+using cases::Case;
+using cases::Instance;
+using cases::Operand;
+using cases::Role;
+
+/// "" when `got` is within `bound` of `want`, else the worst offence.
+std::string difference(const TensorView& got, const TensorView& want, const Bound& bound) {
+  if (bound.same_bits)
+    return cases::bytes_of_view(got) == cases::bytes_of_view(want) ? "" : "bits differ";
+  const double rounded = bound.roundings * cases::rounding(want.type);
+  double squares = 0;
+  double error_squares = 0;
+  for (std::int64_t row = 0; row < want.rows; ++row) {
+    for (std::int64_t column = 0; column < want.columns; ++column) {
+      const double a = reference::load(got, row, column);
+      const double b = reference::load(want, row, column);
+      const double allowed = (bound.relative + rounded) * std::abs(b) + bound.absolute +
+                             bound.roundings * cases::smallest_step(want.type);
+      if (!(std::abs(a - b) <= allowed))
+        return fmt::format("({}, {}) is {} where {} is right within {}", row, column, a, b,
+                           allowed);
+      squares += b * b;
+      error_squares += (a - b) * (a - b);
+    }
+  }
+  const double error = std::sqrt(error_squares);
+  const double allowed = (bound.relative_l2 + rounded / 2) * std::sqrt(squares) + 1e-30;
+  if (error > allowed) return fmt::format("L2 error {} where {} is allowed", error, allowed);
+  return "";
+}
+
+class Kernels : public testing::TestWithParam<int> {};
+
+std::vector<std::pair<std::string, std::vector<Case>>> cases_by_operation() {
+  std::vector<std::pair<std::string, std::vector<Case>>> groups;
+  for (Case& item : cases::unit_cases()) {
+    if (groups.empty() || groups.back().first != item.operation) {
+      const auto same = [&](const auto& group) { return group.first == item.operation; };
+      const auto found = std::find_if(groups.begin(), groups.end(), same);
+      if (found != groups.end()) {
+        found->second.push_back(std::move(item));
+        continue;
+      }
+      groups.emplace_back(item.operation, std::vector<Case>{});
+    }
+    groups.back().second.push_back(std::move(item));
+  }
+  return groups;
+}
+
+const auto& groups() {
+  static const auto all = cases_by_operation();
+  return all;
+}
+
+const char* name_of_set(cpu::InstructionSet set) {
+  return set == cpu::InstructionSet::avx2 ? "avx2" : "avx512";
+}
+
+bool is_result(const Operand& operand) {
+  return operand.role == Role::output || operand.role == Role::in_out;
+}
+
+void expect_inputs_untouched(const Case& item, const Instance& before, const Instance& after) {
+  for (std::size_t i = 0; i < item.operands.size(); ++i) {
+    if (item.operands[i].role != Role::input) continue;
+    // An input that an output shares memory with may change.
+    bool shared = false;
+    for (const Operand& other : item.operands) shared |= other.alias_of == static_cast<int>(i);
+    if (!shared) {
+      EXPECT_EQ(cases::bytes_of_view(before.view(static_cast<int>(i))),
+                cases::bytes_of_view(after.view(static_cast<int>(i))))
+          << item.operands[i].name << " is an input and changed";
+    }
+  }
+}
+
+void expect_no_nan(const TensorView& view) {
+  for (std::int64_t row = 0; row < view.rows; ++row) {
+    for (std::int64_t column = 0; column < view.columns; ++column) {
+      ASSERT_FALSE(std::isnan(reference::load(view, row, column))) << row << ", " << column;
+    }
+  }
+}
+
+// The reference itself: writes all of its outputs, nothing else, and means the same in place.
+TEST_P(Kernels, ReferenceWritesItsOutputsAndNothingElse) {
+  device::ThreadPool pool(1);
+  device::Queue queue = device::Queue::on_cpu(pool);
+  for (const Case& item : groups()[static_cast<std::size_t>(GetParam())].second) {
+    SCOPED_TRACE(full_name(item));
+    Instance apart(item, false);
+    Instance before(item);
+    Instance shared(item);
+    apart.prepare(queue);
+    before.prepare(queue);
+    shared.prepare(queue);
+
+    apart.run(reference_kernels(), queue);
+    shared.run(reference_kernels(), queue);
+
+    EXPECT_THAT(shared.damaged(), testing::IsEmpty());
+    expect_inputs_untouched(item, before, shared);
+    for (std::size_t i = 0; i < item.operands.size(); ++i) {
+      const int operand = static_cast<int>(i);
+      if (!is_result(item.operands[i])) continue;
+      EXPECT_EQ(cases::bytes_of_view(apart.view(operand)),
+                cases::bytes_of_view(shared.view(operand)))
+          << item.operands[i].name;
+      if (item.operation != "clip_factor") expect_no_nan(shared.view(operand));
+    }
+  }
+}
+
+TEST_P(Kernels, AgreeWithTheReference) {
+  device::ThreadPool pool(2);
+  device::Queue queue = device::Queue::on_cpu(pool);
+  for (const Case& item : groups()[static_cast<std::size_t>(GetParam())].second) {
+    Instance want(item, false);
+    want.prepare(queue);
+    want.run(reference_kernels(), queue);
+    for (const cpu::InstructionSet set : cpu::instruction_sets()) {
+      SCOPED_TRACE(full_name(item) + ", " + name_of_set(set));
+      Instance before(item);
+      Instance got(item);
+      before.prepare(queue);
+      got.prepare(queue);
+
+      got.run(cpu::kernels_for(set), queue);
+
+      EXPECT_THAT(got.damaged(), testing::IsEmpty()) << "written outside";
+      expect_inputs_untouched(item, before, got);
+      for (std::size_t i = 0; i < item.operands.size(); ++i)
+        if (is_result(item.operands[i])) {
+          const int operand = static_cast<int>(i);
+          EXPECT_EQ(difference(got.view(operand), want.view(operand), item.operands[i].bound), "")
+              << item.operands[i].name;
+        }
+    }
+  }
+}
+
+TEST_P(Kernels, GiveTheSameBitsForAnyThreadCount) {
+  device::ThreadPool one(1);
+  device::Queue first_queue = device::Queue::on_cpu(one);
+  for (const int thread_count : {2, 3}) {
+    device::ThreadPool pool(thread_count);
+    device::Queue queue = device::Queue::on_cpu(pool);
+    for (const cpu::InstructionSet set : cpu::instruction_sets()) {
+      for (const Case& item : groups()[static_cast<std::size_t>(GetParam())].second) {
+        SCOPED_TRACE(full_name(item) + ", " + name_of_set(set));
+        Instance want(item);
+        Instance got(item);
+        want.prepare(queue);
+        got.prepare(queue);
+
+        want.run(cpu::kernels_for(set), first_queue);
+        got.run(cpu::kernels_for(set), queue);
+
+        for (std::size_t i = 0; i < item.operands.size(); ++i)
+          if (is_result(item.operands[i])) {
+            EXPECT_EQ(cases::bytes_of_view(want.view(static_cast<int>(i))),
+                      cases::bytes_of_view(got.view(static_cast<int>(i))))
+                << item.operands[i].name << " with " << thread_count << " threads";
+          }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::Range(0, static_cast<int>(groups().size())),
+                         [](const auto& test) {
+                           return groups()[static_cast<std::size_t>(test.param)].first;
+                         });
+
+}  // namespace
+}  // namespace underkeel::kernels
