@@ -88,11 +88,7 @@ class Communicator {
 
 constexpr double default_time_limit_s = 1800;
 
-/// Bytes of staging for reduce_scatter when it works in chunks of `chunk_elements` per rank.
-constexpr std::int64_t reduce_staging_bytes(std::int64_t world_size, std::int64_t chunk_elements,
-                                            DType type) {
-  return world_size == 1 ? 0 : world_size * bytes_of(type, chunk_elements);
-}
+using underkeel::reduce_staging_bytes;
 
 /// A group of one.
 std::unique_ptr<Communicator> make_single();

@@ -49,6 +49,7 @@ struct Rows {
   std::int64_t begin = 0;
   std::int64_t count = 0;  // of_batch: the most there can be; cut at the batch's own rows
   std::int64_t extra = 0;  // rows beyond the batch's (sequence starts have one)
+  bool last_only = false;  // of_batch: the batch's last row alone
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -141,11 +142,12 @@ struct Compute {
   std::int64_t window = 0;
 };
 
-/// gradient home [+]= this micro-step's gradient, over the range that the home holds.
+/// gradient home [+]= this micro-step's gradient, over the rank's own shard, or over the whole unit.
 struct Accumulate {
   UnitId unit{};
   BufferId from = no_buffer;  // whole unit, after its reduction
   BufferId into = no_buffer;
+  bool whole = false;  // stage 0: every rank keeps the sum of the whole unit
   bool first = false;  // overwrite instead of adding
 };
 /// Slot `slot` of `sums` <- sum of squares of the own shard's gradient.
@@ -161,6 +163,10 @@ struct Update {
   BufferId gradient = no_buffer;
   BufferId step_values = no_buffer;
   BufferId clip = no_buffer;
+  float beta1 = 0;
+  float beta2 = 0;
+  float epsilon = 0;
+  float weight_decay = 0;
 };
 
 /// Run-time inputs, copied from the caller into a buffer.
@@ -178,6 +184,12 @@ struct Feed {
   Input input = Input::tokens;
   BufferId into = no_buffer;
 };
+/// Values that ranks add up once per window, f64: the loss summed over trained tokens, and a control
+/// word (how many ranks ask for something; see train/control.h).
+constexpr std::int64_t total_count = 2;
+constexpr std::int64_t total_loss = 0;
+constexpr std::int64_t total_control = 1;
+
 /// Values that the caller may read once the segment has ended.
 enum class Output : std::uint8_t { totals, clip, logits };
 std::string_view name_of(Output output);

@@ -86,6 +86,22 @@ struct Op {
   std::vector<int> on;        // ranks that run it; empty: all. Never set on a collective
 };
 
+/// Constants of the rotary embedding that every rope_table operation uses.
+struct Rotary {
+  enum class Kind : std::uint8_t { plain, linear, dynamic, llama3, yarn };
+  Kind kind = Kind::plain;
+  double theta = 10000.0;
+  double factor = 1.0;
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;
+  double attention_scaling = 1.0;
+  std::int64_t max_position_embeddings = 2048;
+  std::int64_t original_max_position_embeddings = 2048;
+};
+
 /// Work that may be in flight between segments.
 struct Entry {
   std::string name;
@@ -129,6 +145,7 @@ struct Schedule {
   std::vector<Entry> entries;
   std::vector<Segment> segments;
   Program program;
+  Rotary rotary;
   std::vector<std::int64_t> shape_classes;  // rows, ascending; the last is the largest micro-batch
 
   const Buffer& buffer(BufferId id) const { return buffers[index(id)]; }

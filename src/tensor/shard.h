@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "tensor/dtype.h"
 
 namespace underkeel {
 
@@ -32,6 +33,12 @@ inline ShardRange shard_of(std::int64_t element_count, std::int64_t world_size, 
   const std::int64_t size = shard_elements(element_count, world_size);
   const std::int64_t begin = std::min(element_count, rank * size);
   return {begin, std::min(element_count, begin + size)};
+}
+
+/// Bytes of staging with which a reduction over ranks works in chunks of `chunk_elements` per rank.
+constexpr std::int64_t reduce_staging_bytes(std::int64_t world_size, std::int64_t chunk_elements,
+                                            DType type) {
+  return world_size == 1 ? 0 : world_size * bytes_of(type, chunk_elements);
 }
 
 inline ShardRange intersect(ShardRange a, ShardRange b) {

@@ -1,0 +1,117 @@
+#pragma once
+// What the passes share while a plan is being made: the schedule so far, and where each parameter lies.
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/plan.h"
+#include "planner/planner.h"
+
+namespace underkeel::planner {
+
+using plan::BufferId;
+using plan::Op;
+using plan::UnitId;
+
+/// A parameter's place in its unit.
+struct Place {
+  UnitId unit{};
+  std::int64_t begin = 0;  // element
+  std::int64_t rows = 1;
+  std::int64_t columns = 0;
+};
+
+/// Buffers of a unit that live within a micro-step.
+struct UnitBuffers {
+  BufferId full = plan::no_buffer;  // weights as kernels read them; the home unless gathered
+  BufferId micro_gradient = plan::no_buffer;  // whole unit
+};
+
+struct Builder {
+  const Request& request;
+  plan::Schedule schedule;
+  std::vector<UnitBuffers> unit_buffers;
+  std::unordered_map<std::string, Place> places;  // by parameter name
+
+  DType type() const { return request.weight_type; }
+  BufferId add_buffer(plan::Buffer buffer);
+  /// A transient matrix with a row for every token of a micro-batch of `max_rows`.
+  BufferId add_rows_buffer(std::string name, plan::BufferKind kind, DType type,
+                           std::int64_t max_rows, std::int64_t columns);
+  /// The operand for a parameter's weights, or for its micro-step gradient.
+  plan::Operand weight(const std::string& parameter) const;
+  plan::Operand weight_gradient(const std::string& parameter, plan::Access access) const;
+};
+
+/// (all rows of the batch, columns) inside a buffer that holds `row_stride` columns.
+plan::Operand batch_rows(BufferId buffer, plan::Access access, DType type, std::int64_t max_rows,
+                         std::int64_t columns, std::int64_t first_column = 0,
+                         std::int64_t row_stride = 0);
+plan::Operand fixed(BufferId buffer, plan::Access access, DType type, std::int64_t rows,
+                    std::int64_t columns, std::int64_t offset_bytes = 0);
+
+Op compute(plan::Compute body, std::string label, std::int32_t layer = -1);
+
+// The passes, in order. Each states what it needs and gives in its own file.
+
+/// Groups parameters into units and gives every unit its homes.
+void lay_out_units(Builder& builder);
+
+/// Forward operations of one micro-batch, embedding to final norm.
+struct Forward {
+  std::vector<Op> ops;
+  BufferId tokens, targets, sequence_starts, gradient_scale;
+  BufferId hidden = plan::no_buffer;  // after the final norm, (rows, D)
+  std::int64_t max_rows = 0;
+};
+Forward lower_forward(Builder& builder, std::int64_t max_rows, bool with_targets,
+                      const std::string& prefix);
+
+/// Head and loss in chunks of rows; with gradients, also d(hidden) and the head's gradient.
+/// Returns the buffer of d(hidden), or no_buffer.
+BufferId lower_loss(Builder& builder, const Forward& forward, bool with_gradient, BufferId totals,
+                    const std::string& prefix, std::vector<Op>& ops);
+/// Logits of the batch's last row.
+void lower_last_logits(Builder& builder, const Forward& forward, BufferId logits,
+                       std::vector<Op>& ops);
+
+/// Backward operations of `forward`, from d(hidden) to the embedding's gradient.
+std::vector<Op> differentiate(Builder& builder, const Forward& forward, BufferId hidden_gradient);
+
+/// Re-runs forward operations before the backward ones that need their results, instead of keeping them.
+void recompute(Builder& builder, const std::vector<Op>& forward, std::vector<Op>& backward);
+
+/// Stage 3: gathers a unit's weights before use, ahead as the bounds allow, and lets go of them after.
+void gather_weights(Builder& builder, std::vector<Op>& ops);
+
+/// Reduces each unit's micro-step gradient over ranks once it is complete and adds it to its home.
+void reduce_gradients(Builder& builder, std::vector<Op>& ops, bool first);
+
+/// Norm, clipping, update, and the gathers that follow; save, load, resume.
+void build_update(Builder& builder, BufferId totals);
+void build_evaluate_end(Builder& builder, BufferId totals);
+void build_state_segments(Builder& builder);
+
+/// The bytes through which state moves to and from disk.
+constexpr int staging_ring_size = 2;
+
+/// Writes Acquire before the first and Release after the last use of every transient buffer.
+void place_lifetimes(const plan::Schedule& schedule, plan::Segment& segment);
+
+/// Puts every operation on its lane. `overlap` false keeps collectives on the compute lane.
+void assign_lanes(plan::Segment& segment, bool overlap);
+
+/// Adds the `after` edges, within segments and to entries, that list order implied.
+void add_edges(plan::Schedule& schedule, const plan::ArenaLayout& layout);
+
+/// Which segments may follow which.
+void build_program(plan::Schedule& schedule);
+
+/// Offsets for every buffer. Persistent ones lie below, transient ones above, segment by segment.
+plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes);
+
+/// Fills in the cost of every operation.
+void estimate_costs(plan::Schedule& schedule, std::int64_t world_size);
+
+}  // namespace underkeel::planner

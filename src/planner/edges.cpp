@@ -1,0 +1,201 @@
+// Moves operations to their lanes and turns list order into the `after` edges that the lanes need.
+// Needs: a list that is right when run from top to bottom, and the arena layout. Gives: for every use an
+// edge from the last conflicting use on another lane, and for every new tenant of bytes an edge from the
+// old one's release; edges that others imply are left out. Work of earlier segments that may still run
+// is waited for through entries.
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/check.h"
+#include "plan/uses.h"
+#include "planner/builder.h"
+
+namespace underkeel::planner {
+
+namespace {
+
+using plan::LaneId;
+using plan::OpIndex;
+namespace lanes = plan::lanes;
+
+LaneId lane_of(const Op& op, bool overlap) {
+  return std::visit(
+      [&](const auto& body) {
+        using Body = std::decay_t<decltype(body)>;
+        constexpr bool is_collective =
+            std::is_same_v<Body, plan::Gather> || std::is_same_v<Body, plan::ReduceScatter> ||
+            std::is_same_v<Body, plan::AllReduce> || std::is_same_v<Body, plan::GatherValues>;
+        if constexpr (is_collective) return overlap ? lanes::collective : lanes::compute;
+        if constexpr (std::is_same_v<Body, plan::CopyOut>) return lanes::save_copy;
+        if constexpr (std::is_same_v<Body, plan::Save> || std::is_same_v<Body, plan::Load>)
+          return lanes::save_disk;
+        return lanes::compute;
+      },
+      op.body);
+}
+
+using Clock = std::array<std::uint32_t, lanes::count>;
+
+/// Adds the edges of one segment.
+class Edges {
+ public:
+  Edges(const plan::Schedule& schedule, const plan::ArenaLayout& layout,
+        const std::unordered_map<BufferId, std::vector<std::pair<plan::EntryId, plan::Access>>>&
+            entry_uses,
+        const std::vector<LaneId>& entry_lane)
+      : schedule_(schedule), layout_(layout), entry_uses_(entry_uses), entry_lane_(entry_lane) {}
+
+  void add_to(plan::Segment& segment) {
+    clocks_.resize(segment.ops.size());
+    std::array<std::int64_t, lanes::count> last_on_lane;
+    last_on_lane.fill(-1);
+    for (std::size_t i = 0; i < segment.ops.size(); ++i) {
+      Op& op = segment.ops[i];
+      collect_dependencies(segment, i);
+      const auto lane = index(op.lane);
+      Clock clock{};
+      if (last_on_lane[lane] >= 0) clock = clocks_[static_cast<std::size_t>(last_on_lane[lane])];
+      // Latest first: it tends to imply the others.
+      std::sort(dependencies_.begin(), dependencies_.end(), std::greater<>());
+      for (const std::size_t dependency : dependencies_) {
+        const auto other = index(segment.ops[dependency].lane);
+        if (other == lane || clock[other] > dependency) continue;
+        op.after.push_back(OpIndex{static_cast<std::uint32_t>(dependency)});
+        for (std::size_t l = 0; l < clock.size(); ++l)
+          clock[l] = std::max(clock[l], clocks_[dependency][l]);
+      }
+      // A lane's clock holds one more than the position of the latest operation known to have ended.
+      clock[lane] = static_cast<std::uint32_t>(i + 1);
+      clocks_[i] = clock;
+      last_on_lane[lane] = static_cast<std::int64_t>(i);
+      wait_for_entries(op);
+      remember(segment, i);
+    }
+  }
+
+ private:
+  struct BufferState {
+    std::int64_t last_write = -1;
+    std::array<std::int64_t, lanes::count> last_read;
+    BufferState() { last_read.fill(-1); }
+  };
+  struct Tenancy {
+    std::int64_t end_bytes = 0;
+    BufferId buffer{};
+  };
+
+  void depend(std::int64_t position) {
+    if (position >= 0) dependencies_.push_back(static_cast<std::size_t>(position));
+  }
+  void depend_on_all_uses(const BufferState& state) {
+    depend(state.last_write);
+    for (const std::int64_t read : state.last_read) depend(read);
+  }
+
+  void collect_dependencies(const plan::Segment& segment, std::size_t i) {
+    dependencies_.clear();
+    const Op& op = segment.ops[i];
+    if (const BufferId id = plan::acquired_by(op); id != plan::no_buffer) return take_bytes(id);
+    if (const BufferId id = plan::released_by(op); id != plan::no_buffer)
+      return depend_on_all_uses(states_[id]);
+    plan::for_each_use(schedule_, op, [&](BufferId id, plan::Access access) {
+      const BufferState& state = states_[id];
+      depend(state.last_write);
+      if (plan::writes(access)) depend_on_all_uses(state);
+    });
+  }
+
+  // The new tenant's Acquire follows the Release of everyone who had any of its bytes.
+  void take_bytes(BufferId id) {
+    const plan::Buffer& buffer = schedule_.buffer(id);
+    const std::int64_t begin = layout_.offset_bytes[index(id)];
+    const std::int64_t end = begin + std::max<std::int64_t>(buffer.size_bytes, 1);
+    auto& tenants = tenants_[index(buffer.space)];
+    auto tenant = tenants.lower_bound(begin);
+    if (tenant != tenants.begin() && std::prev(tenant)->second.end_bytes > begin) --tenant;
+    while (tenant != tenants.end() && tenant->first < end) {
+      depend(released_[tenant->second.buffer]);
+      const auto [old_begin, old] = *tenant;
+      tenant = tenants.erase(tenant);
+      if (old_begin < begin) tenants[old_begin] = {begin, old.buffer};
+      if (old.end_bytes > end) tenants[end] = {old.end_bytes, old.buffer};
+    }
+    tenants[begin] = {end, id};
+  }
+
+  void remember(const plan::Segment& segment, std::size_t i) {
+    const Op& op = segment.ops[i];
+    const auto position = static_cast<std::int64_t>(i);
+    if (const BufferId id = plan::acquired_by(op); id != plan::no_buffer) {
+      states_[id] = BufferState();
+      states_[id].last_write = position;
+      return;
+    }
+    if (const BufferId id = plan::released_by(op); id != plan::no_buffer) {
+      released_[id] = position;
+      return;
+    }
+    plan::for_each_use(schedule_, op, [&](BufferId id, plan::Access access) {
+      BufferState& state = states_[id];
+      if (plan::reads(access)) state.last_read[index(op.lane)] = position;
+      if (plan::writes(access)) {
+        state = BufferState();
+        state.last_write = position;
+      }
+    });
+  }
+
+  void wait_for_entries(Op& op) {
+    plan::for_each_use(schedule_, op, [&](BufferId id, plan::Access access) {
+      const auto found = entry_uses_.find(id);
+      if (found == entry_uses_.end()) return;
+      for (const auto& [entry, entry_access] : found->second) {
+        if (!plan::writes(access) && !plan::writes(entry_access)) continue;
+        if (op.entry == entry || entry_lane_[index(entry)] == op.lane) continue;
+        if (!waited_[index(op.lane)].insert(entry).second) continue;
+        op.after_entry.push_back(entry);
+      }
+    });
+  }
+
+  const plan::Schedule& schedule_;
+  const plan::ArenaLayout& layout_;
+  const std::unordered_map<BufferId, std::vector<std::pair<plan::EntryId, plan::Access>>>&
+      entry_uses_;
+  const std::vector<LaneId>& entry_lane_;
+  std::vector<Clock> clocks_;
+  std::vector<std::size_t> dependencies_;
+  std::unordered_map<BufferId, BufferState> states_;
+  std::unordered_map<BufferId, std::int64_t> released_;
+  std::array<std::map<std::int64_t, Tenancy>, plan::memory_space_count> tenants_;
+  std::array<std::unordered_set<plan::EntryId>, lanes::count> waited_;
+};
+
+}  // namespace
+
+void assign_lanes(plan::Segment& segment, bool overlap) {
+  for (Op& op : segment.ops) op.lane = lane_of(op, overlap);
+}
+
+void add_edges(plan::Schedule& schedule, const plan::ArenaLayout& layout) {
+  std::unordered_map<BufferId, std::vector<std::pair<plan::EntryId, plan::Access>>> entry_uses;
+  std::vector<LaneId> entry_lane(schedule.entries.size());
+  for (const plan::Segment& segment : schedule.segments)
+    for (const Op& op : segment.ops) {
+      if (op.entry == plan::no_entry) continue;
+      entry_lane[index(op.entry)] = op.lane;
+      plan::for_each_use(schedule, op, [&](BufferId id, plan::Access access) {
+        auto& uses = entry_uses[id];
+        if (uses.empty() || uses.back() != std::pair(op.entry, access))
+          uses.emplace_back(op.entry, access);
+      });
+    }
+  for (plan::Segment& segment : schedule.segments)
+    Edges(schedule, layout, entry_uses, entry_lane).add_to(segment);
+}
+
+}  // namespace underkeel::planner

@@ -1,0 +1,259 @@
+// Runs the passes in order.
+
+#include "planner/planner.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "plan/lifetimes.h"
+#include "plan/uses.h"
+#include "planner/builder.h"
+#include "tensor/shard.h"
+
+namespace underkeel::planner {
+
+namespace {
+
+using plan::SegmentKind;
+
+plan::Rotary rotary_of(const spec::ModelSpec& model) {
+  plan::Rotary rotary;
+  switch (model.rope.type) {
+    case spec::RopeType::plain:
+      rotary.kind = plan::Rotary::Kind::plain;
+      break;
+    case spec::RopeType::linear:
+      rotary.kind = plan::Rotary::Kind::linear;
+      break;
+    case spec::RopeType::dynamic:
+      rotary.kind = plan::Rotary::Kind::dynamic;
+      break;
+    case spec::RopeType::llama3:
+      rotary.kind = plan::Rotary::Kind::llama3;
+      break;
+    case spec::RopeType::yarn:
+      rotary.kind = plan::Rotary::Kind::yarn;
+      break;
+  }
+  rotary.theta = model.rope.theta;
+  rotary.factor = model.rope.factor;
+  rotary.low_freq_factor = model.rope.low_freq_factor;
+  rotary.high_freq_factor = model.rope.high_freq_factor;
+  rotary.beta_fast = model.rope.beta_fast;
+  rotary.beta_slow = model.rope.beta_slow;
+  rotary.truncate = model.rope.truncate;
+  rotary.attention_scaling = model.rope.attention_scaling;
+  rotary.max_position_embeddings = model.max_position_embeddings;
+  rotary.original_max_position_embeddings = model.rope.original_max_position_embeddings;
+  return rotary;
+}
+
+// Rows up to 1/8, 2/8, ... 8/8 of the largest micro-batch, so that a short batch costs little more than it is.
+constexpr std::int64_t shape_class_count = 8;
+
+std::vector<std::int64_t> shape_classes(std::int64_t max_rows) {
+  std::vector<std::int64_t> classes;
+  for (std::int64_t i = 1; i <= shape_class_count; ++i) {
+    const std::int64_t rows =
+        std::min(max_rows, round_up(ceil_div(max_rows * i, shape_class_count), 16));
+    if (classes.empty() || rows > classes.back()) classes.push_back(rows);
+  }
+  return classes;
+}
+
+BufferId add_totals(Builder& builder, std::string name) {
+  return builder.add_buffer({.name = std::move(name),
+                             .kind = plan::BufferKind::workspace,
+                             .persistent = true,
+                             .type = DType::f64,
+                             .size_bytes = 8 * plan::total_count});
+}
+
+Op clear_totals(BufferId totals) {
+  return compute(
+      {.kernel = plan::Kernel::fill,
+       .operands = {fixed(totals, plan::Access::write, DType::f64, 1, plan::total_count)}},
+      "clear totals");
+}
+
+// One micro-step in the form that `kind` needs.
+plan::Segment micro_segment(Builder& builder, SegmentKind kind, BufferId totals) {
+  plan::Segment segment{.kind = kind, .max_rows = builder.request.max_rows};
+  const bool first = kind == SegmentKind::micro_first || kind == SegmentKind::micro_only;
+  const Forward forward = lower_forward(builder, segment.max_rows, true, "");
+  std::vector<Op> ops;
+  if (first) ops.push_back(clear_totals(totals));
+  ops.insert(ops.end(), forward.ops.begin(), forward.ops.end());
+  const BufferId hidden_gradient = lower_loss(builder, forward, true, totals, "", ops);
+  std::vector<Op> backward = differentiate(builder, forward, hidden_gradient);
+  recompute(builder, forward.ops, backward);
+  ops.insert(ops.end(), std::make_move_iterator(backward.begin()),
+             std::make_move_iterator(backward.end()));
+  gather_weights(builder, ops);
+  reduce_gradients(builder, ops, first);
+  segment.ops = std::move(ops);
+  return segment;
+}
+
+// Transient buffers belong to one segment each: the next segment gets its own.
+void renew_unit_buffers(Builder& builder) {
+  for (std::size_t i = 0; i < builder.unit_buffers.size(); ++i) {
+    UnitBuffers& buffers = builder.unit_buffers[i];
+    const auto renew = [&](BufferId& id) {
+      if (id == plan::no_buffer || builder.schedule.buffer(id).persistent) return;
+      plan::Buffer copy = builder.schedule.buffer(id);
+      id = builder.add_buffer(std::move(copy));
+    };
+    renew(buffers.full);
+    renew(buffers.micro_gradient);
+  }
+}
+
+void build_segments(Builder& builder) {
+  const Request& request = builder.request;
+  build_state_segments(builder);
+  if (request.train) {
+    const BufferId totals = add_totals(builder, "totals");
+    std::vector<SegmentKind> kinds = {SegmentKind::micro_only};
+    if (request.accumulation_steps > 1) {
+      kinds.push_back(SegmentKind::micro_first);
+      kinds.push_back(SegmentKind::micro_last);
+    }
+    if (request.accumulation_steps > 2) kinds.push_back(SegmentKind::micro_middle);
+    for (const SegmentKind kind : kinds) {
+      builder.schedule.segments.push_back(micro_segment(builder, kind, totals));
+      renew_unit_buffers(builder);
+    }
+    build_update(builder, totals);
+  }
+  if (request.max_evaluation_rows > 0) {
+    const BufferId totals = add_totals(builder, "evaluation.totals");
+    plan::Segment segment{.kind = SegmentKind::evaluate, .max_rows = request.max_evaluation_rows};
+    const Forward forward = lower_forward(builder, segment.max_rows, true, "evaluation.");
+    segment.ops = forward.ops;
+    lower_loss(builder, forward, false, totals, "evaluation.", segment.ops);
+    gather_weights(builder, segment.ops);
+    renew_unit_buffers(builder);
+    builder.schedule.segments.push_back(std::move(segment));
+    build_evaluate_end(builder, totals);
+    for (plan::Segment& loading : builder.schedule.segments)
+      if (loading.kind == SegmentKind::load || loading.kind == SegmentKind::resume)
+        loading.ops.push_back(clear_totals(totals));
+  }
+  if (request.max_generation_rows > 0) {
+    plan::Segment segment{.kind = SegmentKind::generate, .max_rows = request.max_generation_rows};
+    const Forward forward = lower_forward(builder, segment.max_rows, false, "generation.");
+    segment.ops = forward.ops;
+    const BufferId logits =
+        builder.add_buffer({.name = "generation.logits",
+                            .kind = plan::BufferKind::workspace,
+                            .size_bytes = bytes_of(DType::f32, request.model.vocabulary)});
+    lower_last_logits(builder, forward, logits, segment.ops);
+    gather_weights(builder, segment.ops);
+    renew_unit_buffers(builder);
+    builder.schedule.segments.push_back(std::move(segment));
+  }
+}
+
+void find_peaks(plan::Plan& plan) {
+  const plan::Schedule& schedule = plan.schedule;
+  for (std::size_t space = 0; space < plan::memory_space_count; ++space)
+    plan.persistent_bytes[space] =
+        plan::persistent_bytes(schedule, static_cast<plan::MemorySpace>(space));
+  std::array<std::array<std::int64_t, plan::buffer_kind_count>, plan::memory_space_count> base{};
+  for (const plan::Buffer& buffer : schedule.buffers)
+    if (buffer.persistent) base[index(buffer.space)][index(buffer.kind)] += buffer.size_bytes;
+  for (const plan::Segment& segment : schedule.segments) {
+    std::array<plan::Peak, plan::memory_space_count> peaks{};
+    auto live = base;
+    std::array<std::int64_t, plan::memory_space_count> sum = plan.persistent_bytes;
+    for (std::size_t space = 0; space < peaks.size(); ++space)
+      peaks[space] = {.segment = segment.kind,
+                      .space = static_cast<plan::MemorySpace>(space),
+                      .size_bytes = sum[space],
+                      .by_kind = base[space]};
+    for (std::size_t i = 0; i < segment.ops.size(); ++i) {
+      const BufferId born = plan::acquired_by(segment.ops[i]);
+      const BufferId gone = plan::released_by(segment.ops[i]);
+      if (born == plan::no_buffer && gone == plan::no_buffer) continue;
+      const plan::Buffer& buffer = schedule.buffer(born != plan::no_buffer ? born : gone);
+      const std::int64_t change = born != plan::no_buffer ? buffer.size_bytes : -buffer.size_bytes;
+      live[index(buffer.space)][index(buffer.kind)] += change;
+      sum[index(buffer.space)] += change;
+      plan::Peak& peak = peaks[index(buffer.space)];
+      if (sum[index(buffer.space)] <= peak.size_bytes) continue;
+      peak.size_bytes = sum[index(buffer.space)];
+      peak.op = plan::OpIndex{static_cast<std::uint32_t>(i)};
+      peak.by_kind = live[index(buffer.space)];
+    }
+    for (const plan::Peak& peak : peaks)
+      if (peak.size_bytes > 0) plan.peaks.push_back(peak);
+  }
+}
+
+}  // namespace
+
+plan::Plan make_plan(const Request& request) {
+  UK_CHECK(request.max_rows > 0 || !request.train, "a training plan needs rows");
+  Builder builder{.request = request};
+  plan::Schedule& schedule = builder.schedule;
+  schedule.lanes = {{"compute"}, {"collective"}, {"save_copy"}, {"save_disk"}};
+  schedule.rotary = rotary_of(request.model);
+  schedule.shape_classes = shape_classes(
+      std::max({request.max_rows, request.max_evaluation_rows, request.max_generation_rows}));
+  lay_out_units(builder);
+  build_segments(builder);
+  build_program(schedule);
+  for (plan::Segment& segment : schedule.segments) {
+    assign_lanes(segment, request.bounds.overlap_comm);
+    place_lifetimes(schedule, segment);
+  }
+  plan::Plan plan;
+  plan.layout = lay_out_arenas(schedule, 64);
+  add_edges(schedule, plan.layout);
+  estimate_costs(schedule, request.world_size);
+  plan.schedule = std::move(builder.schedule);
+  plan.world_size = request.world_size;
+  plan.stage = request.stage;
+  plan.accumulation_steps = request.accumulation_steps;
+  plan.overhead_bytes = request.overhead_bytes;
+  plan.parameter_count = spec::parameter_count(request.model);
+  find_peaks(plan);
+  return plan;
+}
+
+Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
+                   std::int64_t world_size) {
+  Request request{.model = model};
+  request.world_size = world_size;
+  request.stage = run.zero.stage;
+  switch (run.precision) {
+    case spec::Precision::f32:
+      request.weight_type = DType::f32;
+      break;
+    case spec::Precision::bf16:
+    case spec::Precision::pure_bf16:
+      request.weight_type = DType::bf16;
+      break;
+    case spec::Precision::f16:
+      request.weight_type = DType::f16;
+      break;
+  }
+  // Over several micro-steps the sum is f32 unless a DeepSpeed JSON says otherwise; over one it is stored
+  // as it came.
+  request.accumulate_type = run.gradient_accumulation_type.value_or(
+      run.accumulation_steps > 1 ? DType::f32 : request.weight_type);
+  request.recompute =
+      run.recompute == spec::Recompute::automatic ? spec::Recompute::cheap : run.recompute;
+  request.accumulation_steps = run.accumulation_steps;
+  request.max_rows = run.sequences_per_micro_batch * run.data.cutoff_tokens;
+  const bool evaluates = run.evaluation.strategy != spec::Cadence::no;
+  request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * run.data.cutoff_tokens : 0;
+  request.optimizer = run.optimizer;
+  request.bounds = run.zero;
+  return request;
+}
+
+}  // namespace underkeel::planner

@@ -1,0 +1,41 @@
+#pragma once
+// Compiles (model x run x machines) into a Plan, pass by pass. See docs/planner.md for the passes.
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "plan/plan.h"
+#include "spec/hardware_spec.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+
+namespace underkeel::planner {
+
+/// Everything that a plan depends on.
+struct Request {
+  spec::ModelSpec model;
+  std::int64_t world_size = 1;
+  int stage = 0;
+  DType weight_type = DType::f32;      // what kernels read and what is exported
+  DType accumulate_type = DType::f32;  // of the gradient's home
+  spec::Recompute recompute = spec::Recompute::block;
+  std::int64_t max_rows = 0;             // tokens of the largest micro-batch
+  std::int64_t max_evaluation_rows = 0;  // 0: no evaluation
+  std::int64_t max_generation_rows = 0;  // 0: no generation
+  std::int64_t accumulation_steps = 1;
+  bool train = true;
+  bool save = true;
+  spec::OptimizerConfig optimizer;
+  spec::ZeroConfig bounds;
+  std::int64_t overhead_bytes = 0;  // of the process, measured or from a table
+};
+
+/// The request of a run file on `world_size` ranks.
+Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
+                   std::int64_t world_size);
+
+/// The plan, verified after every pass. Whether it fits a budget is another question (fit.h).
+plan::Plan make_plan(const Request& request);
+
+}  // namespace underkeel::planner

@@ -1,0 +1,28 @@
+// Says which segment may follow which.
+// Needs: all segments. Gives: the steps among those that exist.
+
+#include "planner/builder.h"
+
+namespace underkeel::planner {
+
+void build_program(plan::Schedule& schedule) {
+  using enum plan::SegmentKind;
+  const auto allow = [&](plan::SegmentKind from, std::initializer_list<plan::SegmentKind> next) {
+    if (schedule.find(from) == nullptr) return;
+    for (const plan::SegmentKind to : next)
+      if (schedule.find(to) != nullptr) schedule.program.steps.push_back({from, to});
+  };
+  allow(load, {micro_first, micro_only, evaluate, generate, save});
+  allow(resume, {micro_first, micro_only, evaluate, generate, save});
+  allow(micro_first, {micro_middle, micro_last});
+  allow(micro_middle, {micro_middle, micro_last});
+  allow(micro_last, {update});
+  allow(micro_only, {update});
+  allow(update, {micro_first, micro_only, evaluate, generate, save});
+  allow(evaluate, {evaluate, evaluate_end});
+  allow(evaluate_end, {evaluate, micro_first, micro_only, generate, save});
+  allow(save, {micro_first, micro_only, evaluate, generate});
+  allow(generate, {generate, micro_first, micro_only, evaluate, save});
+}
+
+}  // namespace underkeel::planner
