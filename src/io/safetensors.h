@@ -68,7 +68,8 @@ struct TensorSpec {
   DType type = DType::f32;
   std::vector<std::int64_t> shape;
 
-  std::int64_t size_bytes() const;
+  std::int64_t element_count() const;
+  std::int64_t size_bytes() const { return bytes_of(type, element_count()); }
 };
 
 /// A file laid out before a byte is written.

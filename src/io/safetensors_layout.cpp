@@ -27,10 +27,10 @@ std::size_t type_rank(DType type) {
 
 }  // namespace
 
-std::int64_t TensorSpec::size_bytes() const {
+std::int64_t TensorSpec::element_count() const {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
-  return bytes_of(type, count);
+  return count;
 }
 
 const TensorEntry* SafetensorsLayout::find(std::string_view name) const {

@@ -1,0 +1,296 @@
+#include "io/model_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "io/model_shards.h"
+#include "io/strict_json.h"
+
+namespace underkeel::io {
+
+namespace {
+
+// An index is about 100 bytes a tensor; this allows a million of them.
+constexpr std::int64_t longest_index_bytes = 100'000'000;
+constexpr std::size_t longest_file_name_bytes = 255;
+
+bool is_plain_file_name(std::string_view name) {
+  return !name.empty() && name.size() <= longest_file_name_bytes && name != "." &&
+         name.find("..") == std::string_view::npos &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+class IndexVisitor final : public JsonVisitor {
+ public:
+  IndexVisitor(WeightIndex& index, const std::string& path) : index_(index), path_(path) {}
+
+  bool has_weight_map() const { return has_weight_map_; }
+
+  Result<void> begin_object(JsonPath path) override {
+    if (path.size() == 1 && path[0].key == "weight_map") has_weight_map_ = true;
+    if (path.size() == 2 && path[0].key == "weight_map") return not_a_name(path[1].key);
+    return {};
+  }
+
+  Result<void> begin_array(JsonPath path) override {
+    if (path.empty()) return bad("the index is not a JSON object");
+    if (path.size() == 1 && path[0].key == "weight_map")
+      return bad("`weight_map` is not a JSON object");
+    if (path.size() == 2 && path[0].key == "weight_map") return not_a_name(path[1].key);
+    return {};
+  }
+
+  Result<void> end(JsonPath) override { return {}; }
+
+  Result<void> scalar(JsonPath path, const JsonScalar& value) override {
+    if (path.empty()) return bad("the index is not a JSON object");
+    if (path.size() == 1 && path[0].key == "weight_map")
+      return bad("`weight_map` is not a JSON object");
+    if (path.size() == 2 && path[0].key == "weight_map") {
+      const auto* name = std::get_if<std::string_view>(&value);
+      if (name == nullptr || !is_plain_file_name(*name)) return not_a_name(path[1].key);
+      index_.file_of_tensor[path[1].key] = std::string(*name);
+    }
+    if (path.size() == 2 && path[0].key == "metadata" && path[1].key == "total_size")
+      take_total_size(value);
+    return {};
+  }
+
+ private:
+  tl::unexpected<Error> bad(std::string what) const {
+    return fail(ErrorCode::bad_file, std::move(what), path_);
+  }
+  tl::unexpected<Error> not_a_name(std::string_view tensor) const {
+    return fail(ErrorCode::bad_file, "the index names something else than a file in the folder",
+                fmt::format("{}, tensor {}", path_, printable(tensor)));
+  }
+  /// Some writers put a whole number as 1.6e10; what is not a size is as good as absent.
+  void take_total_size(const JsonScalar& value) {
+    constexpr std::int64_t most = 9'000'000'000'000'000'000;
+    if (const auto* whole = std::get_if<std::uint64_t>(&value); whole != nullptr && *whole < most)
+      index_.total_size_bytes = static_cast<std::int64_t>(*whole);
+    if (const auto* real = std::get_if<double>(&value);
+        real != nullptr && *real >= 0 && *real < 9e18 && std::floor(*real) == *real)
+      index_.total_size_bytes = static_cast<std::int64_t>(*real);
+  }
+
+  WeightIndex& index_;
+  const std::string& path_;
+  bool has_weight_map_ = false;
+};
+
+/// One scan: the folder, what was found in it so far.
+class Scanner {
+ public:
+  Scanner(FileSystem& files, std::string folder) : files_(files) {
+    scan_.model.folder = std::move(folder);
+  }
+
+  Result<ModelFolderScan> run() {
+    UK_TRY(found, files_.stat(scan_.model.folder));
+    if (!found || found->kind != FileKind::folder)
+      return fail(ErrorCode::not_found, "no such model folder", scan_.model.folder);
+    UK_TRY(entries, files_.list(scan_.model.folder));
+    for (const FolderEntry& entry : entries) names_.insert(entry.name);
+    if (has(single_weights_file)) {
+      if (has(weight_index_file))
+        scan_.warnings.push_back(fmt::format("{} is not used: {} stands beside it",
+                                             weight_index_file, single_weights_file));
+      take_file(std::string(single_weights_file));
+    } else if (has(weight_index_file)) {
+      UK_TRY_VOID(take_index());
+    } else {
+      return no_weights();
+    }
+    warn_of_odd_files();
+    return std::move(scan_);
+  }
+
+ private:
+  bool has(std::string_view name) const { return names_.contains(name); }
+  std::string path_of(std::string_view name) const { return join_path(scan_.model.folder, name); }
+  void report(Error error) { scan_.problems.push_back(std::move(error)); }
+
+  tl::unexpected<Error> no_weights() const {
+    const std::string& folder = scan_.model.folder;
+    if (has("pytorch_model.bin") || has("pytorch_model.bin.index.json"))
+      return fail(
+          ErrorCode::unsupported,
+          "the folder holds its weights only as pytorch_model.bin, a pickle, which can run code",
+          folder,
+          fmt::format("convert it once: python -c \"from transformers import AutoModelForCausalLM "
+                      "as M; M.from_pretrained('{0}', dtype='auto').save_pretrained('{0}')\"",
+                      folder));
+    if (has("adapter_model.safetensors"))
+      return fail(ErrorCode::unsupported, "the folder holds an adapter, not a model", folder,
+                  "give the base model's folder, and this one as the adapter");
+    return fail(ErrorCode::not_found, "no weights in the folder", folder,
+                fmt::format("expected {} or {}", single_weights_file, weight_index_file));
+  }
+
+  /// Reads the header of one file and takes its tensors over. False after a problem.
+  bool take_file(const std::string& name) {
+    auto header = read_safetensors_header(files_, path_of(name));
+    if (!header) {
+      report(std::move(header).error());
+      return false;
+    }
+    std::vector<std::string> twice;
+    std::string other_file;
+    for (std::size_t i = 0; i < header->tensors.size(); ++i) {
+      const ModelFiles::Place place{scan_.model.files.size(), i};
+      const auto [found, is_new] = scan_.model.places.try_emplace(header->tensors[i].name, place);
+      if (is_new) continue;
+      twice.push_back(header->tensors[i].name);
+      other_file = scan_.model.files[found->second.file_index].path;
+    }
+    if (!twice.empty())
+      report({.code = ErrorCode::bad_file,
+              .what = fmt::format("also in {}: {}", other_file, count_and_names(twice)),
+              .where = header->path,
+              .fix = "keep one of them: nothing tells which is right"});
+    scan_.model.files.push_back(std::move(*header));
+    return true;
+  }
+
+  Result<void> take_index() {
+    const std::string path = path_of(weight_index_file);
+    UK_TRY(text, files_.read_text(path, longest_index_bytes));
+    auto index = parse_weight_index(text, path);
+    if (!index) {
+      report(std::move(index).error());
+      return {};
+    }
+    std::map<std::string, std::vector<std::string>> tensors_of_file;
+    for (const auto& [tensor, file] : index->file_of_tensor)
+      tensors_of_file[file].push_back(tensor);
+    std::set<std::string> unread;
+    for (const auto& [file, tensors] : tensors_of_file) {
+      if (!has(file)) {
+        report({.code = ErrorCode::not_found,
+                .what = fmt::format("the index names a file that is not there; it should hold {}",
+                                    count_and_names(tensors)),
+                .where = path_of(file),
+                .fix = "copy or download the file again"});
+        unread.insert(file);
+      } else if (!take_file(file)) {
+        unread.insert(file);
+      }
+    }
+    for (const auto& [file, tensors] : tensors_of_file)
+      if (!unread.contains(file)) check_promised(file, tensors);
+    check_unnamed(*index);
+    check_total_size(*index, unread.empty());
+    return {};
+  }
+
+  /// Every tensor that the index promises in `file` is in that file.
+  void check_promised(const std::string& file, const std::vector<std::string>& tensors) {
+    const std::string path = path_of(file);
+    std::vector<std::string> missing;
+    for (const std::string& tensor : tensors) {
+      const auto found = scan_.model.find(tensor);
+      if (!found) missing.push_back(tensor);
+      if (found && found->path != path)
+        report({.code = ErrorCode::bad_file,
+                .what = fmt::format("the index says that this file holds `{}`; it is in {}",
+                                    printable(tensor), found->path),
+                .where = path});
+    }
+    if (!missing.empty())
+      report({.code = ErrorCode::bad_file,
+              .what = "the file lacks what the index names in it: " + count_and_names(missing),
+              .where = path,
+              .fix = "the index belongs to other files: copy or download the folder again"});
+  }
+
+  void check_unnamed(const WeightIndex& index) {
+    std::vector<std::string> unnamed;
+    for (const auto& [name, place] : scan_.model.places)
+      if (!index.file_of_tensor.contains(name)) unnamed.push_back(name);
+    if (!unnamed.empty())
+      report(
+          {.code = ErrorCode::bad_file,
+           .what = "the index does not name all that the files hold: " + count_and_names(unnamed),
+           .where = path_of(weight_index_file)});
+  }
+
+  void check_total_size(const WeightIndex& index, bool all_files_read) {
+    std::int64_t sum = 0;
+    for (const SafetensorsHeader& file : scan_.model.files)
+      sum += file.file_size_bytes - file.data_begin;
+    if (all_files_read && index.total_size_bytes && *index.total_size_bytes != sum)
+      scan_.warnings.push_back(fmt::format("{}: total_size is {}, the files hold {} bytes",
+                                           weight_index_file, format_count(*index.total_size_bytes),
+                                           format_count(sum)));
+  }
+
+  void warn_of_odd_files() {
+    std::set<std::string> used;
+    for (const SafetensorsHeader& file : scan_.model.files) {
+      used.insert(file.path);
+      if (file.tensors.empty())
+        scan_.warnings.push_back(fmt::format("{} holds no tensor", file.path));
+      if (!file.metadata.contains("format"))
+        scan_.warnings.push_back(fmt::format(
+            "{} names no `format` in its metadata; older loaders refuse it", file.path));
+    }
+    // A broken index or shard says more than the files around it.
+    if (!scan_.problems.empty()) return;
+    for (const std::string& name : names_)
+      if (is_shard_file_name(name) && !used.contains(path_of(name)))
+        scan_.warnings.push_back(
+            fmt::format("{} belongs to no index and is not used", path_of(name)));
+  }
+
+  FileSystem& files_;
+  ModelFolderScan scan_;
+  std::set<std::string, std::less<>> names_;
+};
+
+}  // namespace
+
+Result<WeightIndex> parse_weight_index(std::string_view text, const std::string& path) {
+  WeightIndex index;
+  IndexVisitor visitor(index, path);
+  UK_TRY_VOID(read_strict_json(text, path, visitor));
+  if (!visitor.has_weight_map())
+    return fail(ErrorCode::bad_file, "the index has no `weight_map`", path);
+  return index;
+}
+
+std::optional<FoundTensor> ModelFiles::find(std::string_view name) const {
+  const auto found = places.find(name);
+  if (found == places.end()) return std::nullopt;
+  const SafetensorsHeader& file = files[found->second.file_index];
+  return FoundTensor{file.path, file.tensors[found->second.tensor_index]};
+}
+
+Result<ModelFolderScan> scan_model_folder(FileSystem& files, const std::string& folder) {
+  return Scanner(files, folder).run();
+}
+
+Result<ModelFiles> open_model_files(FileSystem& files, const std::string& folder) {
+  UK_TRY(scan, scan_model_folder(files, folder));
+  if (scan.problems.empty()) return std::move(scan.model);
+  Error first = std::move(scan.problems.front());
+  if (scan.problems.size() > 1)
+    first.what += fmt::format(" (and {} more problems)", scan.problems.size() - 1);
+  return tl::unexpected(std::move(first));
+}
+
+std::string count_and_names(const std::vector<std::string>& names) {
+  constexpr std::size_t most_names = 3;
+  std::string text = fmt::format("{} {} (", format_count(std::ssize(names)),
+                                 names.size() == 1 ? "tensor" : "tensors");
+  for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i)
+    text += fmt::format("{}`{}`", i == 0 ? "" : ", ", printable(names[i]));
+  return text + (names.size() > most_names ? ", ...)" : ")");
+}
+
+}  // namespace underkeel::io

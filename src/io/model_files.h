@@ -1,0 +1,70 @@
+#pragma once
+// The weights of a model folder: `model.safetensors`, or the shards that an index names. Headers
+// only; nothing is read of the tensors themselves.
+// Not here: comparing with what a model needs (verify_folder.h), writing (model_shards.h).
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "io/file.h"
+#include "io/safetensors.h"
+
+namespace underkeel::io {
+
+constexpr std::string_view single_weights_file = "model.safetensors";
+constexpr std::string_view weight_index_file = "model.safetensors.index.json";
+
+struct WeightIndex {
+  std::map<std::string, std::string> file_of_tensor;  // plain file names
+  std::optional<std::int64_t> total_size_bytes;
+};
+
+/// Reads the text of an index. A file name with a separator or `..` is refused.
+/// Errors: bad_file.
+Result<WeightIndex> parse_weight_index(std::string_view text, const std::string& path);
+
+/// Where a tensor lies.
+struct FoundTensor {
+  const std::string& path;
+  const TensorEntry& entry;
+};
+
+struct ModelFiles {
+  std::string folder;
+  std::vector<SafetensorsHeader> files;  // by name
+
+  struct Place {
+    std::size_t file_index = 0;
+    std::size_t tensor_index = 0;
+  };
+  std::map<std::string, Place, std::less<>> places;  // of every tensor, by name
+
+  std::optional<FoundTensor> find(std::string_view name) const;
+};
+
+/// All that is wrong with a folder's weights, as far as the files alone tell.
+struct ModelFolderScan {
+  ModelFiles model;
+  std::vector<Error> problems;
+  std::vector<std::string> warnings;
+};
+
+/// Reads every header and compares with the index. Finds missing files, tensors that the index names
+/// and no file holds, tensors that the index does not name, tensors in two files.
+/// Errors: not_found when there is no such folder or no weights in it; unsupported when the weights
+/// are there in another format. All else is in the scan.
+Result<ModelFolderScan> scan_model_folder(FileSystem& files, const std::string& folder);
+
+/// The scan for those who only want sound files. Errors: those of scan_model_folder(), or its first
+/// problem.
+Result<ModelFiles> open_model_files(FileSystem& files, const std::string& folder);
+
+/// "5 tensors (`a`, `b`, `c`, ...)": the count and at most three names.
+std::string count_and_names(const std::vector<std::string>& names);
+
+}  // namespace underkeel::io
