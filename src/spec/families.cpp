@@ -18,7 +18,6 @@ constexpr Family llama = {
     .qkv_bias = BiasRule::from_key,
     .output_bias = BiasRule::from_key,
     .mlp_bias = BiasRule::from_key,
-    .heads_must_divide_width = true,
 };
 
 constexpr Family mistral = {

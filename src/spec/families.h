@@ -44,7 +44,6 @@ struct Family {
   BiasRule mlp_bias = BiasRule::never;     // key mlp_bias
   bool qk_norm = false;
   WindowRule windows = WindowRule::none;
-  bool heads_must_divide_width = false;  // the class insists, even when head_dim is given
 };
 
 /// All families that are supported.

@@ -157,8 +157,9 @@ void read_shape(Fields& fields, const Family& family, ModelSpec& model) {
 
   const auto head_dim = fields.integer("head_dim", {1, 65536});
   const bool divides = model.width % model.query_heads == 0;
-  const bool width_from_heads = !head_dim && family.head_width == 0;
-  if (!divides && (width_from_heads || family.heads_must_divide_width))
+  // With a head_dim of its own any width is well defined, though newer transformers refuse it for
+  // Llama when they read the folder.
+  if (!divides && !head_dim && family.head_width == 0)
     fields.problem("hidden_size", fmt::format("{} is not a multiple of num_attention_heads {}",
                                               model.width, model.query_heads));
   model.head_width = head_dim ? *head_dim

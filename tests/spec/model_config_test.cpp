@@ -40,6 +40,18 @@ std::string error_of(const std::string& json) {
   return model ? "accepted" : to_text(model.error());
 }
 
+TEST(ModelConfig, AcceptsAWidthThatHeadsDoNotDivideWhenTheHeadWidthIsGiven) {
+  const auto model = parse_model_config(
+      R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 96,
+        "hidden_size": 35, "intermediate_size": 56, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "head_dim": 14})",
+      "config.json");
+
+  ASSERT_TRUE(model.has_value()) << to_text(model.error());
+  EXPECT_EQ(model->width, 35);
+  EXPECT_EQ(model->head_width, 14);
+}
+
 TEST(ModelConfig, AgreesWithTransformersInNamesShapesWindowsAndConstants) {
   const std::string text = text_of(UNDERKEEL_SOURCE_DIR "/tests/spec/goldens/families.json");
   const auto document = read_json(text, "families.json", JsonDialect::strict);
