@@ -1,0 +1,225 @@
+#include "data/tokenizer.h"
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/tokenizer_json.h"
+#include "data/tokenizer/utf8.h"
+
+namespace underkeel::data {
+namespace {
+
+constexpr std::uintmax_t largest_file_bytes = std::uintmax_t{1} << 30;
+
+Result<std::string> read_whole_file(const std::filesystem::path& path) {
+  std::error_code status;
+  const std::uintmax_t size_bytes = std::filesystem::file_size(path, status);
+  if (status) return fail(ErrorCode::io, status.message(), path.string());
+  if (size_bytes > largest_file_bytes)
+    return fail(ErrorCode::bad_file, fmt::format("{} bytes is no tokenizer", size_bytes),
+                path.string());
+  std::string text(size_bytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(text.data(), static_cast<std::streamsize>(size_bytes)))
+    return fail(ErrorCode::io, "the file could not be read", path.string());
+  return text;
+}
+
+tl::unexpected<Error> no_tokenizer_json(const std::filesystem::path& folder) {
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  std::string what = "there is no tokenizer.json";
+  if (has("tokenizer.model"))
+    what += " (tokenizer.model, a SentencePiece model, is not supported yet)";
+  else if (has("vocab.json") && has("merges.txt"))
+    what += " (vocab.json and merges.txt are its older form)";
+  return fail(ErrorCode::not_found, std::move(what), folder.string(),
+              "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) in transformers "
+              "writes one");
+}
+
+}  // namespace
+
+struct Tokenizer::Parts {
+  TokenizerFile file;
+  AddedTokens added;
+  SpecialTokens special;
+  std::vector<std::string> notes;
+
+  Result<void> take_added_tokens();
+  Result<void> take_config(std::string_view config_json);
+  void note_missing_bytes();
+
+  SpecialToken add_special(const AddedToken& token, std::string_view key);
+  Result<void> encode_text(std::string_view text, bool starts_text,
+                           std::vector<std::int32_t>& ids) const;
+};
+
+Result<void> Tokenizer::Parts::take_added_tokens() {
+  for (const AddedToken& token : file.added_tokens) {
+    const std::int32_t id = added.add(token, *file.model);
+    if (id != token.id)
+      notes.push_back(
+          fmt::format("tokenizer.json gives added token `{}` the id {}, but its place "
+                      "makes it {}; {} is used, as by the tokenizers library",
+                      token.content, token.id, id, id));
+  }
+  return {};
+}
+
+// A special token that no file has added yet is added now, as transformers does.
+SpecialToken Tokenizer::Parts::add_special(const AddedToken& token, std::string_view key) {
+  if (const auto id = added.id_of(token.content)) return {token.content, *id};
+  const bool is_new = !file.model->id_of(token.content).has_value();
+  const std::int32_t id = added.add(token, *file.model);
+  if (is_new)
+    notes.push_back(
+        fmt::format("{} `{}` of tokenizer_config.json is not in tokenizer.json; it "
+                    "gets the new id {}",
+                    key, token.content, id));
+  return {token.content, id};
+}
+
+Result<void> Tokenizer::Parts::take_config(std::string_view config_json) {
+  if (config_json.empty()) return {};
+  UK_TRY(config, read_tokenizer_config_json(config_json));
+  for (const AddedToken& token : config.added_decoder) add_special(token, "added token");
+  if (config.begin) special.begin = add_special(*config.begin, "bos_token");
+  if (config.end) special.end = add_special(*config.end, "eos_token");
+  if (config.unknown) special.unknown = add_special(*config.unknown, "unk_token");
+  if (config.padding) special.padding = add_special(*config.padding, "pad_token");
+  for (const AddedToken& token : config.additional) add_special(token, "special token");
+  special.add_begin = config.add_begin;
+  return {};
+}
+
+void Tokenizer::Parts::note_missing_bytes() {
+  int missing = 0;
+  for (int byte = 0; byte < 256; ++byte)
+    if (!file.model->id_of(byte_character(static_cast<unsigned char>(byte)))) ++missing;
+  if (missing > 0 && missing < 256)
+    notes.push_back(
+        fmt::format("the vocabulary has no token for {} of the 256 bytes; they are "
+                    "left out of the text unless it has an unknown token",
+                    missing));
+}
+
+Result<void> Tokenizer::Parts::encode_text(std::string_view text, bool starts_text,
+                                           std::vector<std::int32_t>& ids) const {
+  if (text.empty()) return {};
+  Pieces pieces;
+  pieces.starts_text = starts_text;
+  pieces.append(text);
+  if (file.pre_tokenizer != nullptr) {
+    UK_TRY(split, file.pre_tokenizer->split(std::move(pieces)));
+    pieces = std::move(split);
+  }
+  for (std::size_t index = 0; index < pieces.ends.size(); ++index)
+    UK_TRY_VOID(file.model->append_ids(pieces.piece(index), ids));
+  return {};
+}
+
+Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_folder) {
+  const std::filesystem::path file = model_folder / "tokenizer.json";
+  if (!std::filesystem::exists(file)) return no_tokenizer_json(model_folder);
+  UK_TRY(text, read_whole_file(file));
+  std::string config;
+  if (const auto path = model_folder / "tokenizer_config.json"; std::filesystem::exists(path)) {
+    UK_TRY(config_text, read_whole_file(path));
+    config = std::move(config_text);
+  }
+  auto tokenizer = from_json(text, config);
+  if (!tokenizer) {
+    Error error = std::move(tokenizer).error();
+    error.where = fmt::format("{} ({})", error.where, model_folder.string());
+    return tl::unexpected(std::move(error));
+  }
+  return tokenizer;
+}
+
+Result<Tokenizer> Tokenizer::from_json(std::string_view tokenizer_json,
+                                       std::string_view config_json) {
+  auto parts = std::make_shared<Parts>();
+  UK_TRY(file, read_tokenizer_json(tokenizer_json));
+  parts->file = std::move(file);
+  UK_TRY_VOID(parts->take_added_tokens());
+  UK_TRY_VOID(parts->take_config(config_json));
+  UK_TRY_VOID(parts->added.finish(parts->file.normalizer.get()));
+  parts->note_missing_bytes();
+  Tokenizer tokenizer;
+  tokenizer.parts_ = std::move(parts);
+  return tokenizer;
+}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
+                                                    const EncodeOptions& options) const {
+  if (const auto offset = first_invalid_utf8(text))
+    return fail(
+        ErrorCode::bad_file,
+        fmt::format("byte 0x{:02X} is not valid UTF-8", static_cast<unsigned char>(text[*offset])),
+        fmt::format("byte {} of the text", *offset));
+  std::vector<std::int32_t> ids;
+  if (options.add_special_tokens) ids = parts_->file.template_prefix;
+  ids.reserve(ids.size() + text.size() / 3 + 8);
+  for (const Segment& raw : parts_->added.cut_raw(text, options.split_special_tokens)) {
+    if (raw.id) {
+      ids.push_back(*raw.id);
+      continue;
+    }
+    const bool starts_text = raw.text.data() == text.data();
+    std::string normalized;
+    std::string_view rest = raw.text;
+    if (parts_->file.normalizer != nullptr) {
+      UK_TRY(result, parts_->file.normalizer->normalize(raw.text));
+      normalized = std::move(result);
+      rest = normalized;
+    }
+    for (const Segment& part : parts_->added.cut_normalized(rest, options.split_special_tokens)) {
+      if (part.id)
+        ids.push_back(*part.id);
+      else
+        UK_TRY_VOID(
+            parts_->encode_text(part.text, starts_text && part.text.data() == rest.data(), ids));
+    }
+  }
+  if (options.add_special_tokens)
+    ids.insert(ids.end(), parts_->file.template_suffix.begin(), parts_->file.template_suffix.end());
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string_view> tokens;
+  tokens.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    const auto token = token_of(id);
+    if (!token || (skip_special_tokens && parts_->added.is_special(*token))) continue;
+    tokens.push_back(*token);
+  }
+  return parts_->file.decoder->decode(tokens);
+}
+
+std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
+  if (const auto id = parts_->added.id_of(token)) return id;
+  return parts_->file.model->id_of(token);
+}
+
+std::optional<std::string_view> Tokenizer::token_of(std::int32_t id) const {
+  if (const AddedToken* added = parts_->added.token_of(id)) return added->found_as;
+  return parts_->file.model->token_of(id);
+}
+
+std::int32_t Tokenizer::vocabulary_size() const {
+  return std::max(parts_->file.model->largest_id(), parts_->added.largest_id()) + 1;
+}
+
+const SpecialTokens& Tokenizer::special_tokens() const {
+  return parts_->special;
+}
+const std::vector<std::string>& Tokenizer::notes() const {
+  return parts_->notes;
+}
+
+}  // namespace underkeel::data

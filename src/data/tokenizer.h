@@ -1,0 +1,69 @@
+#pragma once
+// Text to token ids and back, exactly as a Hugging Face tokenizer.json says. Supported now:
+// byte-level BPE (GPT-2, Llama 3, Qwen 2 and 3, DeepSeek styles). Any other component is an error
+// that names it.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace underkeel::data {
+
+struct SpecialToken {
+  std::string text;
+  std::int32_t id = 0;
+};
+
+/// What tokenizer_config.json names.
+struct SpecialTokens {
+  std::optional<SpecialToken> begin;    // bos_token
+  std::optional<SpecialToken> end;      // eos_token
+  std::optional<SpecialToken> padding;  // pad_token
+  std::optional<SpecialToken> unknown;  // unk_token
+  bool add_begin = false;               // add_bos_token
+};
+
+struct EncodeOptions {
+  bool add_special_tokens = false;    // what the post-processor's template puts around the text
+  bool split_special_tokens = false;  // special tokens in the text are ordinary text
+};
+
+class Tokenizer {
+ public:
+  /// Reads tokenizer.json and, if there, tokenizer_config.json of a model folder.
+  /// Errors: not_found (with what else the folder offers), bad_file, unsupported.
+  static Result<Tokenizer> load(const std::filesystem::path& model_folder);
+
+  /// The same from text. `config_json` may be empty.
+  static Result<Tokenizer> from_json(std::string_view tokenizer_json, std::string_view config_json);
+
+  /// Errors: bad_file with the offset when `text` is not valid UTF-8.
+  /// Threads: may be called by several at once.
+  Result<std::vector<std::int32_t>> encode(std::string_view text,
+                                           const EncodeOptions& options = {}) const;
+
+  /// Ids that stand for nothing are left out; bytes that are not UTF-8 become U+FFFD.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
+
+  std::optional<std::int32_t> id_of(std::string_view token) const;
+  std::optional<std::string_view> token_of(std::int32_t id) const;
+
+  /// One more than the largest id: what an embedding must hold at least.
+  std::int32_t vocabulary_size() const;
+  const SpecialTokens& special_tokens() const;
+  /// What a user should know about these files, one sentence each.
+  const std::vector<std::string>& notes() const;
+
+ private:
+  struct Parts;
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace underkeel::data

@@ -1,0 +1,75 @@
+#include "data/tokenizer/normalizer.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <unicode/bytestream.h>
+#include <unicode/normalizer2.h>
+#include <unicode/uniset.h>
+#include <unicode/unistr.h>
+
+namespace underkeel::data {
+namespace {
+
+class Nfc final : public Normalizer {
+ public:
+  Nfc(const icu::Normalizer2& full, icu::UnicodeSet known)
+      : known_(std::move(known)), filtered_(full, known_) {}
+
+  Result<std::string> normalize(std::string_view text) const override {
+    // Below U+0300, that is below the lead byte CC, nothing composes or moves.
+    if (std::all_of(text.begin(), text.end(),
+                    [](char c) { return static_cast<unsigned char>(c) < 0xCC; }))
+      return std::string(text);
+    std::string result;
+    icu::StringByteSink<std::string> sink(&result, static_cast<std::int32_t>(text.size()));
+    UErrorCode status = U_ZERO_ERROR;
+    filtered_.normalizeUTF8(0,
+                            icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())),
+                            sink, nullptr, status);
+    if (U_FAILURE(status))
+      return fail(ErrorCode::bad_file, fmt::format("NFC normalization: {}", u_errorName(status)),
+                  fmt::format("text of {} bytes", text.size()));
+    return result;
+  }
+
+ private:
+  icu::UnicodeSet known_;
+  icu::FilteredNormalizer2 filtered_;
+};
+
+class Sequence final : public Normalizer {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+
+  Result<std::string> normalize(std::string_view text) const override {
+    std::string result(text);
+    for (const auto& part : parts_) {
+      UK_TRY(next, part->normalize(result));
+      result = std::move(next);
+    }
+    return result;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Normalizer>> parts_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Normalizer>> make_nfc_normalizer() {
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* full = icu::Normalizer2::getNFCInstance(status);
+  icu::UnicodeSet known(icu::UnicodeString::fromUTF8("[:age=9.0:]"), status);
+  if (U_FAILURE(status))
+    return fail(ErrorCode::unsupported, fmt::format("ICU has no NFC: {}", u_errorName(status)));
+  known.freeze();
+  return std::make_unique<Nfc>(*full, std::move(known));
+}
+
+std::unique_ptr<Normalizer> make_normalizer_sequence(
+    std::vector<std::unique_ptr<Normalizer>> parts) {
+  return std::make_unique<Sequence>(std::move(parts));
+}
+
+}  // namespace underkeel::data

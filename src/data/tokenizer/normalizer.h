@@ -1,0 +1,28 @@
+#pragma once
+// The normalizer of a tokenizer.json: text to text, before it is cut into pieces.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace underkeel::data {
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  /// `text` is well-formed UTF-8, and so is the result.
+  virtual Result<std::string> normalize(std::string_view text) const = 0;
+};
+
+/// Unicode Normalization Form C with the tables of Unicode 9.0, as in the `tokenizers` library
+/// (0.23: every code point compared). Later code points stay as they are.
+Result<std::unique_ptr<Normalizer>> make_nfc_normalizer();
+
+/// One after the other.
+std::unique_ptr<Normalizer> make_normalizer_sequence(
+    std::vector<std::unique_ptr<Normalizer>> parts);
+
+}  // namespace underkeel::data

@@ -1,0 +1,215 @@
+#include "data/tokenizer.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+
+#include "data/tokenizer_cases.h"
+
+namespace underkeel::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::filesystem::path goldens = UNDERKEEL_SOURCE_DIR "/tests/data/goldens/tokenizer";
+
+Tokenizer golden(const char* style) {
+  auto tokenizer = Tokenizer::load(goldens / style);
+  EXPECT_TRUE(tokenizer) << to_text(tokenizer.error());
+  return *tokenizer;
+}
+
+std::string read(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// A tokenizer over a, b, c, ab, bc, abc with the given merges and further JSON.
+std::string toy(std::string_view merges, std::string_view model = "", std::string_view rest = "") {
+  return R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2,"ab":3,"bc":4,"abc":5},"merges":)" +
+         std::string(merges) + std::string(model) + "}" + std::string(rest) + "}";
+}
+
+Error error_of(std::string_view json, std::string_view config = "") {
+  const auto tokenizer = Tokenizer::from_json(json, config);
+  EXPECT_FALSE(tokenizer);
+  return tokenizer ? Error{} : tokenizer.error();
+}
+
+class TokenizerGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(TokenizerGolden, GivesTheIdsAndTextsOfTheLibrary) {
+  EXPECT_GT(compare_cases(goldens / GetParam()), 130);
+}
+
+INSTANTIATE_TEST_SUITE_P(Styles, TokenizerGolden, testing::ValuesIn(styles_in(goldens)),
+                         [](const auto& style) { return style.param; });
+
+TEST(Tokenizer, MergesTheEarliestPairFirst) {
+  const auto tokenizer = Tokenizer::from_json(toy(R"([["a","b"],["b","c"]])"), "");
+
+  EXPECT_THAT(*tokenizer->encode("abc"), ElementsAre(3, 2));
+}
+
+TEST(Tokenizer, TakesAWholeTokenWhenMergesAreIgnored) {
+  const auto tokenizer =
+      Tokenizer::from_json(toy(R"([["a","b"],["b","c"]])", R"(,"ignore_merges":true)"), "");
+
+  EXPECT_THAT(*tokenizer->encode("abc"), ElementsAre(5));
+}
+
+TEST(Tokenizer, FollowsAMergeThatNeedsAnother) {
+  const auto tokenizer = Tokenizer::from_json(toy(R"(["b c","a b","a bc"])"), "");
+
+  EXPECT_THAT(*tokenizer->encode("abc"), ElementsAre(5));
+}
+
+TEST(Tokenizer, GivesAPairListedTwiceItsLaterRank) {
+  const auto tokenizer = Tokenizer::from_json(toy(R"(["a b","b c","a b"])"), "");
+
+  EXPECT_THAT(*tokenizer->encode("abc"), ElementsAre(0, 4));
+}
+
+TEST(Tokenizer, PutsTheTemplateAroundATextOnlyWhenAsked) {
+  const Tokenizer tokenizer = golden("llama3");
+  const auto begin = tokenizer.id_of("<|begin|>");
+  const auto end = tokenizer.id_of("<|end|>");
+
+  const auto plain = *tokenizer.encode("a");
+  const auto framed = *tokenizer.encode("a", {.add_special_tokens = true});
+
+  EXPECT_EQ(plain.size(), 1u);
+  EXPECT_THAT(framed, ElementsAre(*begin, plain[0], *end));
+}
+
+TEST(Tokenizer, ReadsSpecialTokensAsTextWhenAsked) {
+  const Tokenizer tokenizer = golden("gpt2");
+
+  const auto found = *tokenizer.encode("<|end|>");
+  const auto split = *tokenizer.encode("<|end|>", {.split_special_tokens = true});
+
+  EXPECT_THAT(found, ElementsAre(*tokenizer.id_of("<|end|>")));
+  EXPECT_GT(split.size(), 1u);
+  EXPECT_EQ(tokenizer.decode(split), "<|end|>");
+}
+
+TEST(Tokenizer, RefusesTextThatIsNotUtf8WithItsOffset) {
+  const Tokenizer tokenizer = golden("bytes");
+
+  for (const auto& [text, offset] :
+       std::vector<std::pair<std::string, std::string>>{{"ab\xFF", "byte 2 of"},
+                                                        {"\xED\xA0\x80", "byte 0 of"},
+                                                        {"a\xC3", "byte 1 of"},
+                                                        {"a\xC0\x80", "byte 1 of"},
+                                                        {"\xF4\x90\x80\x80", "byte 0 of"}}) {
+    const auto ids = tokenizer.encode(text);
+
+    ASSERT_FALSE(ids);
+    EXPECT_THAT(ids.error().where, HasSubstr(offset));
+  }
+}
+
+TEST(Tokenizer, WithoutMergesGivesEachByteItsId) {
+  const Tokenizer tokenizer = golden("bytes");
+
+  EXPECT_THAT(*tokenizer.encode("A \n\xC3\xA9"), ElementsAre(65, 32, 10, 0xC3, 0xA9));
+  EXPECT_EQ(tokenizer.vocabulary_size(), 256);
+}
+
+TEST(Tokenizer, EncodesOneVeryLongPieceWithoutQuadraticWork) {
+  const Tokenizer tokenizer = golden("gpt2");
+  const std::string text(400'000, 'a');
+
+  const auto ids = tokenizer.encode(text);
+
+  ASSERT_TRUE(ids);
+  EXPECT_EQ(tokenizer.decode(*ids), text);
+}
+
+TEST(Tokenizer, TakesSpecialTokensFromTheConfig) {
+  const auto tokenizer = Tokenizer::from_json(
+      read(goldens / "gpt2/tokenizer.json"),
+      R"({"bos_token":null,"eos_token":{"content":"<|end|>"},"pad_token":"<|pad|>","add_bos_token":true})");
+
+  ASSERT_TRUE(tokenizer);
+  const SpecialTokens& special = tokenizer->special_tokens();
+  EXPECT_FALSE(special.begin);
+  EXPECT_EQ(special.end->id, *tokenizer->id_of("<|end|>"));
+  EXPECT_TRUE(special.add_begin);
+  // The pad token is in no file yet: it becomes the next id, and a note says so.
+  EXPECT_EQ(special.padding->id, tokenizer->vocabulary_size() - 1);
+  EXPECT_THAT(tokenizer->notes(), ElementsAre(HasSubstr("pad_token `<|pad|>`")));
+  EXPECT_THAT(*tokenizer->encode("<|pad|>"), ElementsAre(special.padding->id));
+}
+
+TEST(Tokenizer, TellsOfAnAddedTokenWithAnotherIdThanItsPlace) {
+  const auto tokenizer = Tokenizer::from_json(
+      toy("[]", "", R"(,"added_tokens":[{"id":9,"content":"<s>","special":true}])"), "");
+
+  ASSERT_TRUE(tokenizer);
+  EXPECT_EQ(tokenizer->id_of("<s>"), 6);
+  EXPECT_THAT(tokenizer->notes(),
+              testing::Contains(HasSubstr("the id 9, but its place makes it 6")));
+}
+
+TEST(Tokenizer, NamesTheComponentThatIsNotSupported) {
+  const std::vector<std::pair<std::string, std::string>> unsupported = {
+      {R"({"model":{"type":"Unigram","vocab":[["a",-1.0]]}})", "model `Unigram`"},
+      {toy("[]", R"(,"dropout":0.1)"), "dropout"},
+      {toy("[]", R"(,"end_of_word_suffix":"</w>")"), "end_of_word_suffix"},
+      {toy("[]", R"(,"new_option":1)"), "`new_option`"},
+      {toy("[]", "", R"(,"normalizer":{"type":"NFKD"})"), "normalizer `NFKD`"},
+      {toy("[]", "", R"(,"pre_tokenizer":{"type":"Metaspace"})"), "pre-tokenizer `Metaspace`"},
+      {toy("[]", "", R"(,"decoder":{"type":"Fuse"})"), "decoder `Fuse`"},
+      {toy("[]", "", R"(,"post_processor":{"type":"BertProcessing"})"), "`BertProcessing`"},
+  };
+  for (const auto& [json, name] : unsupported) {
+    const Error error = error_of(json);
+
+    EXPECT_EQ(error.code, ErrorCode::unsupported) << json;
+    EXPECT_THAT(error.what, HasSubstr(name));
+  }
+}
+
+TEST(Tokenizer, NamesWhatIsBroken) {
+  const std::vector<std::pair<std::string, std::string>> broken = {
+      {"{", "not valid JSON"},
+      {"[]", "not a JSON object"},
+      {"{}", "no model"},
+      {toy(R"([["a","x"]])"), "`x` is not in the vocabulary"},
+      {toy(R"(["a b c"])"), "not two texts"},
+      {toy(R"([["a"]])"), "not a pair"},
+      {toy("[1]"), "neither a pair"},
+      {R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})", "the same id 0"},
+      {R"({"model":{"type":"BPE","vocab":{"a":0,"a":1},"merges":[]}})", "there twice"},
+      {R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})", "`a` is not a number"},
+      {R"({"model":{"type":"BPE","vocab":{"a":99999999},"merges":[]}})", "99999999"},
+      {R"({"model":{"type":"BPE","vocab":{"a":{"b":1}},"merges":[]}})", "`a` is not a number"},
+      {R"({"model":{"type":"BPE","vocab":[["a",1]],"merges":[]}})", "not a map"},
+      {toy("[]", "", R"(,"added_tokens":[{"id":-4,"content":"x"}])"), "`id` is not"},
+  };
+  for (const auto& [json, what] : broken) {
+    const Error error = error_of(json);
+
+    EXPECT_EQ(error.code, ErrorCode::bad_file) << json;
+    EXPECT_THAT(error.what, HasSubstr(what)) << json;
+  }
+}
+
+TEST(Tokenizer, SaysWhatAFolderOffersInsteadOfTokenizerJson) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "underkeel_sentencepiece";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "tokenizer.model") << "x";
+
+  const auto tokenizer = Tokenizer::load(folder);
+
+  ASSERT_FALSE(tokenizer);
+  EXPECT_EQ(tokenizer.error().code, ErrorCode::not_found);
+  EXPECT_THAT(tokenizer.error().what, HasSubstr("SentencePiece"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace underkeel::data
