@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "spec/edit_distance.h"
+#include "base/nearest_word.h"
 #include "spec/families.h"
 #include "spec/fields.h"
 #include "spec/json_reader.h"

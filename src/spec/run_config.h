@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "base/result.h"
 #include "spec/hardware_spec.h"
 #include "tensor/dtype.h"
@@ -124,8 +125,5 @@ struct RunConfig {
 /// paths are relative to the working folder.
 Result<RunConfig> read_run_file(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides);
-
-/// The known spelling nearest to `word`, or empty when none is near.
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace underkeel::spec

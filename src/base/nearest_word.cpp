@@ -1,12 +1,9 @@
-// Finds the known spelling that a mistyped word is closest to.
+#include "base/nearest_word.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "spec/edit_distance.h"
-#include "spec/run_config.h"
-
-namespace underkeel::spec {
+namespace underkeel {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -38,7 +35,12 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty() || word.size() < 4) return best;
+  // A word cut short or run on ("format" for "formatting") is many edits away.
+  for (const std::string& candidate : known)
+    if (candidate.size() >= 4 && (candidate.starts_with(word) || word.starts_with(candidate)))
+      return candidate;
+  return {};
 }
 
-}  // namespace underkeel::spec
+}  // namespace underkeel
