@@ -1,0 +1,332 @@
+#include "verify/order.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "plan/uses.h"
+#include "verify/in_flight.h"
+#include "verify/layout.h"
+#include "verify/written.h"
+
+namespace underkeel::verify {
+
+namespace {
+
+using plan::Access;
+using plan::BufferId;
+using plan::OpIndex;
+
+/// What one segment has done with a buffer so far.
+struct BufferState {
+  enum class Life : std::uint8_t { none, live, released };
+  Life life = Life::none;
+  OpIndex acquired = no_op;
+  OpIndex released = no_op;
+  OpIndex written = no_op;      // the latest write
+  bool always_written = false;  // by a write that every rank does at every step
+};
+
+bool same_condition(const plan::Op& a, const plan::Op& b) {
+  return a.when == b.when && a.on == b.on;
+}
+
+class Walk {
+ public:
+  Walk(const plan::Schedule& schedule, const plan::ArenaLayout* layout, Report& report)
+      : schedule_(schedule),
+        report_(report),
+        lane_count_(schedule.lanes.size()),
+        in_flight_(in_flight_of(schedule)),
+        written_before_(written_before(schedule)),
+        ever_acquired_(schedule.buffers.size()),
+        states_(schedule.buffers.size()),
+        last_read_((schedule.buffers.size() + 1) * lane_count_),
+        last_write_((schedule.buffers.size() + 1) * lane_count_),
+        lane_ops_(lane_count_) {
+    if (layout != nullptr) tenants_.emplace(schedule, *layout);
+  }
+
+  const std::vector<bool>& ever_acquired() const { return ever_acquired_; }
+
+  void segment(std::size_t segment_index) {
+    segment_index_ = segment_index;
+    segment_ = &schedule_.segments[segment_index];
+    report_.start(segment_->kind);
+    std::fill(states_.begin(), states_.end(), BufferState{});
+    std::fill(last_read_.begin(), last_read_.end(), 0);
+    std::fill(last_write_.begin(), last_write_.end(), 0);
+    clocks_.assign(segment_->ops.size() * lane_count_, 0);
+    for (auto& ops : lane_ops_) ops.clear();
+    acquired_.clear();
+    if (tenants_) tenants_->start_segment();
+    Knowledge knowledge(in_flight_, *segment_, lane_count_);
+    for (std::size_t i = 0; i < segment_->ops.size(); ++i) {
+      known_ = knowledge.advance(i);
+      step(i);
+    }
+    for (const BufferId id : acquired_) {
+      ever_acquired_[index(id)] = true;
+      BufferState& state = states_[index(id)];
+      if (state.life != BufferState::Life::live) continue;
+      state.life = BufferState::Life::released;
+      report_.add(state.acquired, id, "is never released");
+    }
+  }
+
+ private:
+  std::uint32_t* clock_of(std::size_t op) { return clocks_.data() + op * lane_count_; }
+
+  bool is_ordered(OpIndex before) {
+    const std::size_t lane = index(segment_->ops[index(before)].lane);
+    return clock_[lane] >= clock_of(index(before))[lane];
+  }
+
+  /// Takes everything that came before `op` as done. Also after reporting a missing edge, so that
+  /// one missing edge is told once.
+  void join(OpIndex op) {
+    const std::uint32_t* other = clock_of(index(op));
+    for (std::size_t lane = 0; lane < lane_count_; ++lane)
+      clock_[lane] = std::max(clock_[lane], other[lane]);
+  }
+
+  /// Calls tell(op) for the latest operation of each lane in `last` that the current one does not
+  /// come after.
+  template <class Tell>
+  void find_races(const std::vector<std::uint32_t>& last, BufferId id, Tell&& tell) {
+    const std::uint32_t* positions = last.data() + index(id) * lane_count_;
+    for (std::size_t lane = 0; lane < lane_count_; ++lane) {
+      if (positions[lane] <= clock_[lane]) continue;
+      const OpIndex other = lane_ops_[lane][positions[lane] - 1];
+      tell(other);
+      join(other);
+    }
+  }
+  void report_races(const std::vector<std::uint32_t>& last, BufferId id, const char* sentence) {
+    find_races(last, id, [&](OpIndex other) { report_.add(at_, id, sentence, other); });
+  }
+
+  void step(std::size_t i) {
+    op_ = &segment_->ops[i];
+    at_ = OpIndex{static_cast<std::uint32_t>(i)};
+    clock_ = clock_of(i);
+    std::vector<OpIndex>& lane_ops = lane_ops_[index(op_->lane)];
+    if (!lane_ops.empty()) join(lane_ops.back());
+    for (const OpIndex before : op_->after) join(before);
+    lane_ops.push_back(at_);
+    clock_[index(op_->lane)] = static_cast<std::uint32_t>(lane_ops.size());
+
+    if (const BufferId id = plan::acquired_by(*op_); id != plan::no_buffer) return acquire(id);
+    if (const BufferId id = plan::released_by(*op_); id != plan::no_buffer) return release(id);
+    collect_uses();
+    for (const plan::Use& use : uses_) check(use);
+    for (const plan::Use& use : uses_) record(use);
+    if (is_collective(*op_)) check_collective();
+  }
+
+  /// Each buffer once, so that an operation does not race itself.
+  void collect_uses() {
+    uses_.clear();
+    plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
+      for (plan::Use& use : uses_) {
+        if (use.buffer != id) continue;
+        if (use.access != access) use.access = Access::read_write;
+        return;
+      }
+      uses_.push_back({id, access});
+    });
+  }
+
+  void acquire(BufferId id) {
+    BufferState& state = states_[index(id)];
+    check_entry_buffer(id);
+    if (state.life == BufferState::Life::live)
+      return report_.add(at_, id, "is acquired twice", state.acquired);
+    if (state.life == BufferState::Life::released && !is_ordered(state.released)) {
+      report_.add(at_, id, "is acquired again before its release", state.released);
+      join(state.released);
+    }
+    if (tenants_)
+      for (const BufferId tenant : tenants_->move_in(id))
+        if (tenant != id) follow(id, tenant);
+    state = {.life = BufferState::Life::live, .acquired = at_};
+    std::fill_n(last_read_.begin() + static_cast<std::ptrdiff_t>(index(id) * lane_count_),
+                lane_count_, 0);
+    std::fill_n(last_write_.begin() + static_cast<std::ptrdiff_t>(index(id) * lane_count_),
+                lane_count_, 0);
+    acquired_.push_back(id);
+  }
+
+  /// `id` takes over bytes that `tenant` had.
+  void follow(BufferId id, BufferId tenant) {
+    const BufferState& state = states_[index(tenant)];
+    const std::string& name = schedule_.buffer(tenant).name;
+    if (state.life == BufferState::Life::live) {
+      report_.add(at_, id, "acquires bytes that " + name + " still holds", state.acquired);
+    } else if (!is_ordered(state.released)) {
+      report_.add(at_, id, "acquires bytes before the release of " + name, state.released);
+      join(state.released);
+    }
+  }
+
+  void release(BufferId id) {
+    BufferState& state = states_[index(id)];
+    check_entry_buffer(id);
+    if (state.life == BufferState::Life::none)
+      return report_.add(at_, id, "is released without being acquired");
+    if (state.life == BufferState::Life::released)
+      return report_.add(at_, id, "is released twice", state.released);
+    report_races(last_write_, id, "release races a write");
+    report_races(last_read_, id, "release races a read");
+    check_acquired(id, state);
+    state.life = BufferState::Life::released;
+    state.released = at_;
+  }
+
+  void check_entry_buffer(BufferId id) {
+    if (op_->entry != plan::no_entry && !schedule_.buffer(id).persistent)
+      report_.add(at_, id, "may be in flight when the segment ends, but is not persistent");
+  }
+
+  void check(const plan::Use& use) {
+    BufferState& state = states_[index(use.buffer)];
+    check_entry_buffer(use.buffer);
+    const bool persistent = schedule_.buffer(use.buffer).persistent;
+    if (!persistent && !check_alive(use.buffer, state)) return;
+    if (plan::reads(use.access)) {
+      check_written(use.buffer, state);
+      report_races(last_write_, use.buffer, "read races its writer");
+    }
+    if (plan::writes(use.access)) {
+      report_races(last_write_, use.buffer, "write races an earlier write");
+      report_races(last_read_, use.buffer, "write races an earlier read");
+    }
+    if (!persistent) check_acquired(use.buffer, state);
+    check_in_flight(use);
+  }
+
+  bool check_alive(BufferId id, const BufferState& state) {
+    if (state.life == BufferState::Life::none)
+      report_.add(at_, id, "is used without being acquired");
+    if (state.life == BufferState::Life::released)
+      report_.add(at_, id, "is used after its release", state.released);
+    return state.life == BufferState::Life::live;
+  }
+
+  // After the races: whoever comes after a write comes after the acquire.
+  void check_acquired(BufferId id, const BufferState& state) {
+    if (is_ordered(state.acquired)) return;
+    report_.add(at_, id, "use races its acquire", state.acquired);
+    join(state.acquired);
+  }
+
+  void check_written(BufferId id, BufferState& state) {
+    if (state.always_written || fills_by_pieces(*op_)) return;
+    if (schedule_.buffer(id).persistent) {
+      // Without a program nobody can say what came before.
+      if (written_before_.empty() || written_before_[segment_index_][index(id)]) return;
+    }
+    if (state.written == no_op) {
+      report_.add(at_, id, "is read and nothing has written it");
+    } else if (!same_condition(*op_, segment_->ops[index(state.written)])) {
+      report_.add(at_, id, "is read where its write may be left out", state.written);
+    } else {
+      return;
+    }
+    state.always_written = true;  // told once
+  }
+
+  void check_in_flight(const plan::Use& use) {
+    find_in_flight(use, [&](plan::EntryId entry) {
+      report_.add(at_, use.buffer,
+                  fmt::format("{} races `{}`, in flight from an earlier segment",
+                              plan::writes(use.access) ? "write" : "read",
+                              schedule_.entries[index(entry)].name));
+    });
+  }
+
+  /// Calls tell(entry) for parts in flight that touch the buffer and are not known to be finished.
+  template <class Tell>
+  void find_in_flight(const plan::Use& use, Tell&& tell) {
+    if (in_flight_.word_count == 0) return;
+    const std::int32_t slot = in_flight_.slot[index(use.buffer)];
+    if (slot < 0) return;
+    const PartWords& readers = in_flight_.readers[static_cast<std::size_t>(slot)];
+    const PartWords& writers = in_flight_.writers[static_cast<std::size_t>(slot)];
+    const PartWords& running = in_flight_.at_start[segment_index_];
+    for (std::size_t part = 0; part < in_flight_.parts.size(); ++part) {
+      const std::size_t word = part / 64;
+      const std::uint64_t bit = std::uint64_t{1} << (part % 64);
+      const std::uint64_t touching =
+          writers[word] | (plan::writes(use.access) ? readers[word] : std::uint64_t{0});
+      if ((touching & running[word] & ~known_[word] & bit) == 0) continue;
+      const plan::EntryId entry = in_flight_.parts[part].entry;
+      tell(entry);
+      for (std::size_t w = 0; w < known_.size(); ++w)
+        known_[w] |= in_flight_.of_entry[index(entry)][w];
+    }
+  }
+
+  void record(const plan::Use& use) {
+    const std::size_t cell = index(use.buffer) * lane_count_ + index(op_->lane);
+    const std::uint32_t position = clock_[index(op_->lane)];
+    if (plan::reads(use.access)) last_read_[cell] = position;
+    if (!plan::writes(use.access)) return;
+    last_write_[cell] = position;
+    BufferState& state = states_[index(use.buffer)];
+    state.written = at_;
+    state.always_written = state.always_written || !is_conditional(*op_);
+  }
+
+  void check_collective() {
+    const plan::Use turn{collective_order(schedule_), Access::write};
+    find_races(last_write_, turn.buffer, [&](OpIndex other) {
+      report_.add(at_, "ranks may meet this collective and an earlier one in different orders");
+      (void)other;
+    });
+    find_in_flight(turn, [&](plan::EntryId entry) {
+      report_.add(at_,
+                  fmt::format("ranks may meet this collective and those of `{}`, in flight from "
+                              "an earlier segment, in different orders",
+                              schedule_.entries[index(entry)].name));
+    });
+    last_write_[index(turn.buffer) * lane_count_ + index(op_->lane)] = clock_[index(op_->lane)];
+  }
+
+  const plan::Schedule& schedule_;
+  Report& report_;
+  const std::size_t lane_count_;
+  const InFlight in_flight_;
+  const std::vector<std::vector<bool>> written_before_;
+  std::optional<Tenants> tenants_;
+  std::vector<bool> ever_acquired_;  // by buffer
+
+  // Of the segment.
+  std::size_t segment_index_ = 0;
+  const plan::Segment* segment_ = nullptr;
+  std::vector<BufferState> states_;        // by buffer
+  std::vector<std::uint32_t> last_read_;   // by buffer and lane: position on the lane, from 1
+  std::vector<std::uint32_t> last_write_;  // likewise
+  std::vector<std::uint32_t> clocks_;      // by operation and lane: operations that came before
+  std::vector<std::vector<OpIndex>> lane_ops_;
+  std::vector<BufferId> acquired_;
+
+  // Of the operation.
+  const plan::Op* op_ = nullptr;
+  OpIndex at_ = no_op;
+  std::uint32_t* clock_ = nullptr;
+  std::span<std::uint64_t> known_;
+  std::vector<plan::Use> uses_;
+};
+
+}  // namespace
+
+std::vector<bool> check_order(const plan::Schedule& schedule, const plan::ArenaLayout* layout,
+                              Report& report) {
+  Walk walk(schedule, layout, report);
+  for (std::size_t s = 0; s < schedule.segments.size(); ++s) walk.segment(s);
+  return walk.ever_acquired();
+}
+
+}  // namespace underkeel::verify
