@@ -1,0 +1,120 @@
+#include "exec/arena.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace underkeel::exec {
+
+namespace {
+std::int64_t page_bytes() {
+  return sysconf(_SC_PAGESIZE);
+}
+}  // namespace
+
+Result<Arena> Arena::make(std::int64_t size_bytes, std::string name) {
+  Arena arena;
+  arena.name_ = std::move(name);
+  if (size_bytes == 0) return arena;
+  const std::int64_t page = page_bytes();
+  const std::int64_t inner = round_up(size_bytes, page);
+  // The inaccessible pages keep the kernel from merging this mapping with a neighbour, so that smaps
+  // tells its bytes apart, and turn an overrun into a fault.
+  void* outer = mmap(nullptr, static_cast<std::size_t>(inner + 2 * page), PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (outer == MAP_FAILED)
+    return fail(ErrorCode::does_not_fit,
+                fmt::format("the system refused {} of address space: {}", format_bytes(inner),
+                            std::strerror(errno)),
+                arena.name_, "raise the limit on virtual memory (ulimit -v) or use more ranks");
+  auto* begin = static_cast<std::byte*>(outer) + page;
+  if (mprotect(begin, static_cast<std::size_t>(inner), PROT_READ | PROT_WRITE) != 0) {
+    const int error = errno;
+    munmap(outer, static_cast<std::size_t>(inner + 2 * page));
+    return fail(ErrorCode::does_not_fit,
+                fmt::format("the system refused {} of memory: {}", format_bytes(inner),
+                            std::strerror(error)),
+                arena.name_, "free memory on this machine, or use more ranks or a higher stage");
+  }
+  arena.data_ = begin;
+  arena.size_bytes_ = inner;
+  // Touched page by page: from here on nothing can fail for want of memory.
+  for (std::int64_t at = 0; at < inner; at += page)
+    *reinterpret_cast<volatile unsigned char*>(begin + at) = 0;
+  return arena;
+}
+
+Arena::Arena(Arena&& other) noexcept {
+  *this = std::move(other);
+}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (data_ == nullptr) return;
+  unpoison(data_, size_bytes_);
+  const std::int64_t page = page_bytes();
+  munmap(data_ - page, static_cast<std::size_t>(size_bytes_ + 2 * page));
+}
+
+Result<std::int64_t> Arena::resident_bytes() const {
+  if (data_ == nullptr) return 0;
+  std::FILE* smaps = std::fopen("/proc/self/smaps", "re");
+  if (smaps == nullptr)
+    return fail(ErrorCode::io,
+                fmt::format("cannot read /proc/self/smaps: {}", std::strerror(errno)), name_,
+                "mount /proc");
+  const auto begin = reinterpret_cast<std::uintptr_t>(data_);
+  const std::uintptr_t end = begin + static_cast<std::uintptr_t>(size_bytes_);
+  bool inside = false;
+  std::int64_t resident = 0;
+  char line[512];
+  while (std::fgets(line, sizeof line, smaps) != nullptr) {
+    unsigned long first = 0;
+    unsigned long last = 0;
+    long kibibytes = 0;
+    if (std::sscanf(line, "%lx-%lx ", &first, &last) == 2) {
+      inside = first >= begin && last <= end;
+    } else if (inside && std::sscanf(line, "Rss: %ld kB", &kibibytes) == 1) {
+      resident += kibibytes * kibibyte;
+    }
+  }
+  std::fclose(smaps);
+  return resident;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+void poison(const void* begin, std::int64_t size_bytes) {
+  ASAN_POISON_MEMORY_REGION(begin, static_cast<std::size_t>(size_bytes));
+}
+void unpoison(const void* begin, std::int64_t size_bytes) {
+  ASAN_UNPOISON_MEMORY_REGION(begin, static_cast<std::size_t>(size_bytes));
+}
+bool poisoning_works() {
+  return true;
+}
+#else
+void poison(const void*, std::int64_t) {}
+void unpoison(const void*, std::int64_t) {}
+bool poisoning_works() {
+  return false;
+}
+#endif
+
+}  // namespace underkeel::exec

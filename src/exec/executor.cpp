@@ -1,0 +1,372 @@
+#include "exec/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "exec/arena.h"
+#include "exec/bind.h"
+#include "exec/lane.h"
+#include "plan/lifetimes.h"
+#include "plan/uses.h"
+
+namespace underkeel::exec {
+
+namespace {
+
+namespace lanes = plan::lanes;
+
+/// A segment's operations sorted by lane, made once.
+struct LaneProgram {
+  std::array<std::vector<std::uint32_t>, lanes::count> ops;  // list positions, by lane
+  std::vector<std::uint32_t> place;                  // position in its lane, by list position
+  std::array<std::uint64_t, lanes::count> joined{};  // operations of the lane before its entries
+  std::vector<std::pair<std::size_t, std::uint32_t>>
+      entry_end;  // entry, list position of its last operation
+};
+
+LaneProgram lane_program(const plan::Segment& segment) {
+  LaneProgram program;
+  program.place.resize(segment.ops.size());
+  for (std::size_t i = 0; i < segment.ops.size(); ++i) {
+    const plan::Op& op = segment.ops[i];
+    auto& lane = program.ops[index(op.lane)];
+    program.place[i] = static_cast<std::uint32_t>(lane.size());
+    lane.push_back(static_cast<std::uint32_t>(i));
+    if (op.entry == plan::no_entry) {
+      program.joined[index(op.lane)] = lane.size();
+      continue;
+    }
+    const auto known = std::find_if(program.entry_end.begin(), program.entry_end.end(),
+                                    [&](const auto& end) { return end.first == index(op.entry); });
+    if (known == program.entry_end.end()) {
+      program.entry_end.emplace_back(index(op.entry), static_cast<std::uint32_t>(i));
+    } else {
+      known->second = static_cast<std::uint32_t>(i);
+    }
+  }
+  return program;
+}
+
+/// A segment that is running. Several exist: one may still have entries in flight while others run.
+struct Running {
+  void* executor = nullptr;  // Executor::State
+  std::atomic<int> lanes_left{0};
+  const plan::Segment* segment = nullptr;
+  const LaneProgram* program = nullptr;
+  Context context;
+  Inputs inputs;  // a copy: its source and sink may be used after run() has returned
+  std::array<std::uint64_t, lanes::count>
+      base{};  // operations ended on the lane before this segment
+  std::array<std::uint64_t, lanes::count> start{};  // counts to wait for before the first operation
+  std::vector<std::uint64_t> entry_count;           // by entry: count on its lane when it has ended
+};
+
+}  // namespace
+
+struct Executor::State {
+  const plan::Plan& plan;
+  const kernels::KernelTable& kernels;
+  comm::Communicator& collectives;
+  ExecutorOptions options;
+  std::array<Arena, plan::memory_space_count> arenas;
+  std::vector<LaneProgram> programs;  // by segment
+  std::vector<std::size_t> entry_lane;
+
+  std::array<Progress, lanes::count> progress;
+  std::array<std::uint64_t, lanes::count> submitted{};  // operations given to each lane so far
+  std::array<std::uint64_t, lanes::count>
+      joined{};                            // counts at which all un-entried ones have ended
+  std::vector<std::uint64_t> entry_count;  // by entry, see Running
+  std::array<Running, 8> running;
+  Outputs outputs;
+
+  mutable std::mutex error_mutex;
+  std::optional<Error> error;
+  std::atomic<bool> failed{false};
+
+  std::array<std::atomic<std::int64_t>, plan::memory_space_count> live{};
+  std::array<std::array<std::atomic<std::int64_t>, plan::memory_space_count>,
+             plan::segment_kind_count>
+      live_peak{};
+  std::array<std::vector<std::int64_t>, plan::memory_space_count> trace;
+
+  std::unique_ptr<device::ThreadPool> pool;
+  std::unique_ptr<device::ThreadPool> no_pool;  // for lanes other than compute
+  std::array<std::unique_ptr<LaneThread>, lanes::count> threads;
+
+  State(const plan::Plan& p, const kernels::KernelTable& k, comm::Communicator& c,
+        const ExecutorOptions& o)
+      : plan(p), kernels(k), collectives(c), options(o) {}
+
+  Result<void> prepare();
+  Running& free_slot();
+  void submit(Running& now);
+  void run_lane(Running& now, std::size_t lane);
+  void run_serially(Running& now);
+  void run_one(Running& now, std::size_t position, std::size_t lane);
+  void begin_life(const Running& now, plan::BufferId id);
+  void end_life(plan::BufferId id);
+  void record_failure(const Error& failure);
+  std::optional<Error> failure() const {
+    const std::lock_guard lock(error_mutex);
+    return error;
+  }
+};
+
+Result<void> Executor::State::prepare() {
+  for (std::size_t space = 0; space < arenas.size(); ++space) {
+    const std::int64_t size_bytes = plan.layout.size_bytes[space];
+    const auto name =
+        fmt::format("{} arena of rank {}", plan::name_of(static_cast<plan::MemorySpace>(space)),
+                    collectives.rank());
+    UK_TRY(arena, Arena::make(size_bytes, name));
+    arenas[space] = std::move(arena);
+    poison(arenas[space].data(), arenas[space].size_bytes());
+    live[space] = plan.persistent_bytes[space];
+  }
+  for (std::size_t i = 0; i < plan.schedule.buffers.size(); ++i) {
+    const plan::Buffer& buffer = plan.schedule.buffers[i];
+    if (buffer.persistent && !options.serial)
+      unpoison(arenas[index(buffer.space)].data() + plan.layout.offset_bytes[i], buffer.size_bytes);
+  }
+  entry_lane.assign(plan.schedule.entries.size(), 0);
+  entry_count.assign(plan.schedule.entries.size(), 0);
+  for (Running& slot : running) slot.entry_count = entry_count;
+  for (const plan::Segment& segment : plan.schedule.segments) {
+    programs.push_back(lane_program(segment));
+    for (const plan::Op& op : segment.ops)
+      if (op.entry != plan::no_entry) entry_lane[index(op.entry)] = index(op.lane);
+  }
+  pool = std::make_unique<device::ThreadPool>(options.thread_count);
+  no_pool = std::make_unique<device::ThreadPool>(1);
+  outputs.totals.reserve(static_cast<std::size_t>(plan.world_size * plan::total_count));
+  if (!options.serial)
+    for (auto& thread : threads) thread = std::make_unique<LaneThread>();
+  return {};
+}
+
+void Executor::State::record_failure(const Error& failure) {
+  {
+    const std::lock_guard lock(error_mutex);
+    if (error) return;
+    error = failure;
+  }
+  failed = true;
+  for (Progress& lane : progress) lane.stop();
+  collectives.abort(failure);
+}
+
+void Executor::State::begin_life(const Running& now, plan::BufferId id) {
+  const plan::Buffer& buffer = plan.schedule.buffer(id);
+  const auto space = index(buffer.space);
+  if (!options.serial) unpoison(now.context.data(id), buffer.size_bytes);
+  const std::int64_t bytes = live[space] += buffer.size_bytes;
+  auto& peak = live_peak[index(now.segment->kind)][space];
+  std::int64_t known = peak;
+  while (known < bytes && !peak.compare_exchange_weak(known, bytes)) {
+  }
+}
+
+void Executor::State::end_life(plan::BufferId id) {
+  const plan::Buffer& buffer = plan.schedule.buffer(id);
+  const auto space = index(buffer.space);
+  if (!options.serial)
+    poison(arenas[space].data() + plan.layout.offset_bytes[index(id)], buffer.size_bytes);
+  live[space] -= buffer.size_bytes;
+}
+
+void Executor::State::run_one(Running& now, std::size_t position, std::size_t lane) {
+  const plan::Op& op = now.segment->ops[position];
+  if (options.delay_seed != 0) {
+    const std::uint32_t word =
+        random_word(options.delay_seed, static_cast<std::uint32_t>(lane), progress[lane].ended());
+    // Half of the operations are held back, by up to a millisecond.
+    if ((word & 1) != 0) std::this_thread::sleep_for(std::chrono::microseconds(word >> 22));
+  }
+  if (const plan::BufferId id = plan::acquired_by(op); id != plan::no_buffer) {
+    begin_life(now, id);
+  } else if (const plan::BufferId gone = plan::released_by(op); gone != plan::no_buffer) {
+    end_life(gone);
+  } else {
+    device::Queue queue = device::Queue::on_cpu(lane == index(lanes::compute) ? *pool : *no_pool);
+    Result<void> result = run_operation(now.context, op, queue);
+    if (!result) {
+      Error failure = std::move(result).error();
+      if (failure.where.empty())
+        failure.where = fmt::format("segment {}, op {} {}", plan::name_of(now.segment->kind),
+                                    position, op.label);
+      record_failure(failure);
+    }
+  }
+}
+
+void Executor::State::run_lane(Running& now, std::size_t lane) {
+  const auto& ops = now.program->ops[lane];
+  if (!ops.empty() && !failed)
+    for (std::size_t other = 0; other < lanes::count; ++other)
+      progress[other].wait_for(now.start[other]);
+  for (const std::uint32_t position : ops) {
+    const plan::Op& op = now.segment->ops[position];
+    for (const plan::OpIndex after : op.after) {
+      const auto other = index(now.segment->ops[index(after)].lane);
+      progress[other].wait_for(now.base[other] + now.program->place[index(after)] + 1);
+    }
+    for (const plan::EntryId entry : op.after_entry)
+      progress[entry_lane[index(entry)]].wait_for(now.entry_count[index(entry)]);
+    if (!failed) run_one(now, position, lane);
+    progress[lane].advance();
+  }
+}
+
+void Executor::State::run_serially(Running& now) {
+  for (auto& bytes : trace) bytes.clear();
+  for (std::size_t i = 0; i < now.segment->ops.size() && !failed; ++i) {
+    const plan::Op& op = now.segment->ops[i];
+    // Under AddressSanitizer an operation can touch what uses() names and nothing else.
+    const auto each_used = [&](void (*call)(const void*, std::int64_t)) {
+      plan::for_each_use(plan.schedule, op, [&](plan::BufferId id, plan::Access) {
+        call(now.context.data(id), plan.schedule.buffer(id).size_bytes);
+      });
+    };
+    if (poisoning_works()) each_used(unpoison);
+    // An Acquire counts while it runs, a Release no longer.
+    run_one(now, i, index(op.lane));
+    if (poisoning_works()) each_used(poison);
+    if (options.record_live_bytes)
+      for (std::size_t space = 0; space < trace.size(); ++space)
+        trace[space].push_back(live[space]);
+  }
+}
+
+void Executor::State::submit(Running& now) {
+  if (options.serial) return run_serially(now);
+  now.base = submitted;
+  now.start = joined;
+  now.entry_count = entry_count;
+  for (const auto& [entry, position] : now.program->entry_end) {
+    const auto lane = index(now.segment->ops[position].lane);
+    entry_count[entry] = now.base[lane] + now.program->place[position] + 1;
+  }
+  for (std::size_t lane = 0; lane < lanes::count; ++lane) {
+    submitted[lane] += now.program->ops[lane].size();
+    if (now.program->joined[lane] > 0) joined[lane] = now.base[lane] + now.program->joined[lane];
+  }
+  int lane_count = 0;
+  for (const auto& ops : now.program->ops) lane_count += ops.empty() ? 0 : 1;
+  now.lanes_left = lane_count;
+  for (std::size_t lane = 0; lane < lanes::count; ++lane)
+    if (!now.program->ops[lane].empty())
+      threads[lane]->submit(
+          [](void* context, std::size_t own_lane) {
+            auto& segment = *static_cast<Running*>(context);
+            static_cast<State*>(segment.executor)->run_lane(segment, own_lane);
+            --segment.lanes_left;
+          },
+          &now, lane);
+}
+
+Running& Executor::State::free_slot() {
+  for (Running& slot : running)
+    if (slot.lanes_left == 0) return slot;
+  for (auto& thread : threads) thread->wait_idle();
+  return running.front();
+}
+
+Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Executor::~Executor() {
+  if (!state_->options.serial)
+    for (auto& thread : state_->threads) thread.reset();
+}
+
+Result<std::unique_ptr<Executor>> Executor::make(const plan::Plan& plan,
+                                                 const kernels::KernelTable& kernels,
+                                                 comm::Communicator& collectives,
+                                                 const ExecutorOptions& options) {
+  UK_CHECK(plan.world_size == collectives.world_size(), "the plan is for another number of ranks");
+  auto state = std::make_unique<State>(plan, kernels, collectives, options);
+  UK_TRY_VOID(state->prepare());
+  return std::unique_ptr<Executor>(new Executor(std::move(state)));
+}
+
+Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
+  State& s = *state_;
+  if (auto failure = s.failure()) return tl::unexpected(*std::move(failure));
+  const plan::Segment* segment = s.plan.schedule.find(kind);
+  UK_CHECK(segment != nullptr, fmt::format("the plan has no segment {}", plan::name_of(kind)));
+  Running& now = s.free_slot();
+  now.executor = &s;
+  now.segment = segment;
+  now.program = &s.programs[static_cast<std::size_t>(segment - s.plan.schedule.segments.data())];
+  now.inputs = inputs;
+  const auto rows = static_cast<std::int64_t>(inputs.tokens.size());
+  now.context = {.plan = &s.plan,
+                 .arenas = &s.arenas,
+                 .kernels = &s.kernels,
+                 .collectives = &s.collectives,
+                 .inputs = &now.inputs,
+                 .outputs = &s.outputs,
+                 .source = inputs.source,
+                 .sink = inputs.sink,
+                 .rows = rows,
+                 .class_rows = class_of(s.plan.schedule, *segment, rows)};
+  for (std::size_t space = 0; space < s.arenas.size(); ++space) {
+    auto& peak = s.live_peak[index(kind)][space];
+    if (peak < s.live[space]) peak = s.live[space].load();
+  }
+  s.submit(now);
+  if (!s.options.serial)
+    for (std::size_t lane = 0; lane < lanes::count; ++lane)
+      s.progress[lane].wait_for(s.joined[lane]);
+  if (auto failure = s.failure()) {
+    for (auto& thread : s.threads)
+      if (thread) thread->wait_idle();
+    return tl::unexpected(*std::move(failure));
+  }
+  return s.outputs;
+}
+
+Result<void> Executor::drain() {
+  for (auto& thread : state_->threads)
+    if (thread) thread->wait_idle();
+  if (auto failure = state_->failure()) return tl::unexpected(*std::move(failure));
+  return {};
+}
+
+bool Executor::idle() const {
+  return std::all_of(state_->running.begin(), state_->running.end(),
+                     [](const Running& slot) { return slot.lanes_left == 0; });
+}
+
+Result<std::int64_t> Executor::resident_bytes(plan::MemorySpace space) const {
+  return state_->arenas[index(space)].resident_bytes();
+}
+
+std::int64_t Executor::live_peak_bytes(plan::SegmentKind kind, plan::MemorySpace space) const {
+  return state_->live_peak[index(kind)][index(space)];
+}
+
+const std::vector<std::int64_t>& Executor::live_trace(plan::MemorySpace space) const {
+  return state_->trace[index(space)];
+}
+
+std::vector<std::byte> Executor::read_buffer(plan::BufferId id) const {
+  const plan::Buffer& buffer = state_->plan.schedule.buffer(id);
+  UK_CHECK(buffer.persistent, "only persistent buffers can be read: " + buffer.name);
+  const std::byte* begin =
+      state_->arenas[index(buffer.space)].data() + state_->plan.layout.offset_bytes[index(id)];
+  unpoison(begin, buffer.size_bytes);
+  std::vector<std::byte> bytes(begin, begin + buffer.size_bytes);
+  if (state_->options.serial) poison(begin, buffer.size_bytes);
+  return bytes;
+}
+
+}  // namespace underkeel::exec

@@ -1,0 +1,79 @@
+#pragma once
+// Runs a plan: the only way anything runs. Each lane is a thread that runs its operations in order and
+// waits only where the plan says so. Nothing is decided here.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "exec/state_io.h"
+#include "kernels/kernels.h"
+#include "plan/plan.h"
+
+namespace underkeel::exec {
+
+/// What a segment reads besides its buffers. Spans must stay valid until run() returns.
+struct Inputs {
+  std::span<const std::int32_t> tokens;           // (rows)
+  std::span<const std::int32_t> targets;          // (rows)
+  std::span<const std::int32_t> positions;        // (rows)
+  std::span<const std::int32_t> sequence_starts;  // ascending from 0, ends with rows
+  float gradient_scale = 0;                       // 1 / trained tokens of the window over all ranks
+  std::array<float, 4> step_values{};             // AdamwArgs::step_values
+  double control = 0;
+  StateSource* source = nullptr;  // load, resume
+  StateSink* sink = nullptr;      // save
+};
+
+struct Outputs {
+  std::vector<double> totals;   // (world, plan::total_count), in rank order
+  std::array<float, 4> clip{};  // ClipFactorArgs::out
+  std::vector<float> logits;    // (V)
+};
+
+/// For tests: how operations are run, never what they compute.
+struct ExecutorOptions {
+  int thread_count = 1;          // of the compute lane's pool
+  bool serial = false;           // list order in the caller's thread, no lanes
+  std::uint64_t delay_seed = 0;  // not 0: random pauses before operations
+  bool record_live_bytes = false;
+};
+
+class Executor {
+ public:
+  /// Takes and touches the arenas. `plan`, `kernels` and `collectives` must outlive the executor.
+  static Result<std::unique_ptr<Executor>> make(const plan::Plan& plan,
+                                                const kernels::KernelTable& kernels,
+                                                comm::Communicator& collectives,
+                                                const ExecutorOptions& options);
+  ~Executor();
+
+  /// Runs one segment and returns when all of it but its entries has ended. After an error every
+  /// later call returns that error.
+  Result<Outputs> run(plan::SegmentKind kind, const Inputs& inputs);
+
+  /// Returns when nothing is in flight any more.
+  Result<void> drain();
+  /// Whether the entries of earlier segments have all ended; never waits.
+  bool idle() const;
+
+  /// Resident bytes of one space's arena as the kernel reports them.
+  Result<std::int64_t> resident_bytes(plan::MemorySpace space) const;
+  /// Most bytes of living buffers that any operation met so far, by segment kind and space.
+  std::int64_t live_peak_bytes(plan::SegmentKind kind, plan::MemorySpace space) const;
+  /// Living bytes while each operation of the last run ran, by list position (record_live_bytes, serial).
+  const std::vector<std::int64_t>& live_trace(plan::MemorySpace space) const;
+  /// For tests and gradient checks: a copy of a persistent buffer's bytes. Nothing may be in flight.
+  std::vector<std::byte> read_buffer(plan::BufferId buffer) const;
+
+ private:
+  struct State;
+  explicit Executor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace underkeel::exec

@@ -1,0 +1,267 @@
+// Runs one operation on this rank. Which ranges of a unit an operation touches follows from the homes that
+// the plan gave it; nothing is chosen here.
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "exec/bind.h"
+#include "exec/compute.h"
+#include "plan/uses.h"
+
+namespace underkeel::exec {
+
+namespace {
+
+/// The elements of `unit` that its `home` holds on this rank, viewed in `home`.
+struct Held {
+  ShardRange range;        // in the unit
+  std::int64_t first = 0;  // element of the buffer where `range` begins
+};
+
+Held own_part(const Context& context, const plan::Unit& unit, bool sharded_home) {
+  const ShardRange own = context.own_shard(unit);
+  return {own, sharded_home ? 0 : own.begin};
+}
+
+TensorView part(const Context& context, plan::BufferId buffer, const Held& held) {
+  return context.elements(buffer, held.first, held.range.size());
+}
+
+class Runner {
+ public:
+  Runner(const Context& context, const plan::Op& op, device::Queue& queue)
+      : c_(context), op_(op), queue_(queue) {}
+
+  Result<void> operator()(const plan::Acquire&) const { return {}; }
+  Result<void> operator()(const plan::Release&) const { return {}; }
+
+  Result<void> operator()(const plan::Gather& body) const {
+    const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
+    const TensorView full = c_.elements(body.full, 0, unit.element_count);
+    const Held held = own_part(c_, unit, body.shard != body.full);
+    return c_.collectives->all_gather(part(c_, body.shard, held), full);
+  }
+  Result<void> operator()(const plan::ReduceScatter& body) const {
+    return c_.collectives->reduce_scatter(unit_view(body.unit, body.full), whole(body.staging));
+  }
+  Result<void> operator()(const plan::AllReduce& body) const {
+    return c_.collectives->all_reduce(unit_view(body.unit, body.full), whole(body.staging));
+  }
+  Result<void> operator()(const plan::GatherValues& body) const {
+    const auto count = static_cast<std::size_t>(body.count);
+    return c_.collectives->all_gather_values(
+        std::span(reinterpret_cast<const double*>(c_.data(body.own)), count),
+        std::span(reinterpret_cast<double*>(c_.data(body.all)),
+                  count * static_cast<std::size_t>(c_.plan->world_size)));
+  }
+  Result<void> operator()(const plan::Compute& body) const {
+    run_compute(c_, body, queue_);
+    return {};
+  }
+
+  Result<void> operator()(const plan::Accumulate& body) const {
+    const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
+    const ShardRange range = body.whole ? ShardRange{0, unit.element_count} : c_.own_shard(unit);
+    const TensorView from = c_.elements(body.from, range.begin, range.size());
+    const TensorView into =
+        c_.elements(body.into, unit.gradient_sharded ? 0 : range.begin, range.size());
+    if (body.first) {
+      c_.kernels->copy({.from = from, .to = into}, queue_);
+    } else {
+      c_.kernels->add({.from = from, .into = into}, queue_);
+    }
+    return {};
+  }
+  Result<void> operator()(const plan::SumSquares& body) const {
+    const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
+    c_.kernels->sum_squares(
+        {.x = part(c_, body.gradient, own_part(c_, unit, unit.gradient_sharded)),
+         .sum = c_.elements(body.sums, body.slot, 1)},
+        queue_);
+    return {};
+  }
+  Result<void> operator()(const plan::Update& body) const {
+    const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
+    const ShardRange range =
+        unit.optimizer_sharded ? c_.own_shard(unit) : ShardRange{0, unit.element_count};
+    const auto held = [&](plan::BufferId id, bool sharded) {
+      return id == plan::no_buffer ? TensorView{}
+                                   : c_.elements(id, sharded ? 0 : range.begin, range.size());
+    };
+    const TensorView weights = held(unit.weights, unit.weights_sharded);
+    const bool has_master = unit.master != plan::no_buffer;
+    c_.kernels->adamw({.master = has_master ? held(unit.master, unit.optimizer_sharded) : weights,
+                       .moment1 = held(unit.moment1, unit.optimizer_sharded),
+                       .moment2 = held(unit.moment2, unit.optimizer_sharded),
+                       .gradient = held(body.gradient, unit.gradient_sharded),
+                       .weight = has_master ? weights : TensorView{},
+                       .step_values = whole(body.step_values),
+                       .clip = whole(body.clip),
+                       .beta1 = body.beta1,
+                       .beta2 = body.beta2,
+                       .epsilon = body.epsilon,
+                       .weight_decay = body.weight_decay},
+                      queue_);
+    return {};
+  }
+
+  Result<void> operator()(const plan::Feed& body) const {
+    const Inputs& in = *c_.inputs;
+    switch (body.input) {
+      case plan::Input::tokens:
+        return feed_rows(body.into, in.tokens, 0);
+      case plan::Input::targets:
+        return feed_rows(body.into, in.targets, kernels::ignore_target);
+      case plan::Input::positions:
+        return feed_rows(body.into, in.positions, 0);
+      case plan::Input::sequence_starts:
+        return feed_starts(body.into);
+      case plan::Input::gradient_scale:
+        return feed_bytes(body.into, 0, &in.gradient_scale, 4);
+      case plan::Input::step_values:
+        return feed_bytes(body.into, 0, in.step_values.data(), sizeof in.step_values);
+      case plan::Input::control:
+        return feed_bytes(body.into, 8 * plan::total_control, &in.control, 8);
+    }
+    return {};
+  }
+  Result<void> operator()(const plan::Publish& body) const {
+    const TensorView from = whole(body.from);
+    switch (body.output) {
+      case plan::Output::totals:
+        c_.outputs->totals.assign(from.as<double>(), from.as<double>() + from.columns);
+        break;
+      case plan::Output::clip:
+        std::memcpy(c_.outputs->clip.data(), from.data, 16);
+        break;
+      case plan::Output::logits:
+        c_.outputs->logits.assign(from.as<float>(), from.as<float>() + from.columns);
+        break;
+    }
+    return {};
+  }
+
+  Result<void> operator()(const plan::CopyOut& body) const {
+    const Held held = piece_of(body.piece, body.state);
+    if (held.range.empty()) return {};
+    const TensorView from = part(c_, body.state, held);
+    std::memcpy(c_.data(body.staging), from.data,
+                static_cast<std::size_t>(bytes_of(from.type, from.columns)));
+    return {};
+  }
+  Result<void> operator()(const plan::Save& body) const {
+    const plan::Unit& unit = c_.plan->schedule.unit(body.piece.unit);
+    const DType type = part_type(unit, body.piece.part);
+    return for_each_tensor(body.piece, [&](const plan::UnitTensor& tensor, ShardRange in_tensor,
+                                           std::int64_t in_piece) {
+      return c_.sink->write(tensor, body.piece.part, in_tensor.begin, in_tensor.end, type,
+                            c_.data(body.staging) + bytes_of(type, in_piece));
+    });
+  }
+  Result<void> operator()(const plan::Load& body) const {
+    return for_each_tensor(body.piece, [&](const plan::UnitTensor& tensor, ShardRange in_tensor,
+                                           std::int64_t in_piece) {
+      return c_.source->read(tensor, body.piece.part, in_tensor.begin, in_tensor.end,
+                             reinterpret_cast<float*>(c_.data(body.staging)) + in_piece);
+    });
+  }
+  Result<void> operator()(const plan::CopyIn& body) const {
+    const Held held = piece_of(body.piece, body.state);
+    if (held.range.empty()) return {};
+    c_.kernels->copy({.from = vector(c_.data(body.staging), DType::f32, held.range.size()),
+                      .to = part(c_, body.state, held)},
+                     queue_);
+    return {};
+  }
+
+ private:
+  TensorView whole(plan::BufferId id) const {
+    if (id == plan::no_buffer) return {};
+    const plan::Buffer& buffer = c_.buffer(id);
+    return c_.elements(id, 0, buffer.size_bytes * 8 / bits_of(buffer.type));
+  }
+  TensorView unit_view(plan::UnitId unit, plan::BufferId buffer) const {
+    return c_.elements(buffer, 0, c_.plan->schedule.unit(unit).element_count);
+  }
+
+  static bool is_sharded(const plan::Unit& unit, plan::StatePart part) {
+    return part == plan::StatePart::weights ? unit.weights_sharded : unit.optimizer_sharded;
+  }
+  DType part_type(const plan::Unit& unit, plan::StatePart part) const {
+    return part == plan::StatePart::weights ? c_.buffer(unit.weights).type : DType::f32;
+  }
+  ShardRange piece_range(const plan::StatePiece& piece) const {
+    const ShardRange own = c_.own_shard(c_.plan->schedule.unit(piece.unit));
+    return intersect({own.begin + piece.begin, own.begin + piece.end}, own);
+  }
+  Held piece_of(const plan::StatePiece& piece, plan::BufferId) const {
+    const plan::Unit& unit = c_.plan->schedule.unit(piece.unit);
+    const ShardRange range = piece_range(piece);
+    const std::int64_t shift = is_sharded(unit, piece.part) ? c_.own_shard(unit).begin : 0;
+    return {range, range.begin - shift};
+  }
+
+  // Calls visit(tensor, range inside the tensor, first element inside the piece) for every tensor that the
+  // rank's part of the piece touches.
+  template <class Visit>
+  Result<void> for_each_tensor(const plan::StatePiece& piece, Visit&& visit) const {
+    const ShardRange range = piece_range(piece);
+    for (const plan::UnitTensor& tensor : c_.plan->schedule.unit(piece.unit).tensors) {
+      const ShardRange both = intersect(range, {tensor.begin, tensor.begin + tensor.element_count});
+      if (both.empty()) continue;
+      UK_TRY_VOID(visit(tensor, ShardRange{both.begin - tensor.begin, both.end - tensor.begin},
+                        both.begin - range.begin));
+    }
+    return {};
+  }
+
+  // Rows past the batch, up to its shape class, hold token 0 without a target.
+  Result<void> feed_rows(plan::BufferId into, std::span<const std::int32_t> from,
+                         std::int32_t rest) const {
+    UK_CHECK(static_cast<std::int64_t>(from.size()) == c_.rows,
+             fmt::format("{}: {} values for {} rows", op_.label, from.size(), c_.rows));
+    auto* to = reinterpret_cast<std::int32_t*>(c_.data(into));
+    std::copy(from.begin(), from.end(), to);
+    std::fill(to + c_.rows, to + c_.class_rows, rest);
+    return {};
+  }
+  // Every row past the batch is a sequence of its own, so that it costs no attention.
+  Result<void> feed_starts(plan::BufferId into) const {
+    const auto from = c_.inputs->sequence_starts;
+    auto* to = reinterpret_cast<std::int32_t*>(c_.data(into));
+    UK_CHECK(!from.empty() && from.back() == c_.rows &&
+                 static_cast<std::int64_t>(from.size()) <= c_.rows + 1,
+             "sequence starts end with the number of rows");
+    std::int64_t at = 0;
+    for (const std::int32_t start : from) to[at++] = start;
+    for (std::int64_t row = c_.rows + 1; row <= c_.class_rows; ++row)
+      to[at++] = static_cast<std::int32_t>(row);
+    while (at <= c_.class_rows) to[at++] = static_cast<std::int32_t>(c_.class_rows);
+    return {};
+  }
+  Result<void> feed_bytes(plan::BufferId into, std::int64_t offset_bytes, const void* from,
+                          std::size_t size_bytes) const {
+    std::memcpy(c_.data(into) + offset_bytes, from, size_bytes);
+    return {};
+  }
+
+  const Context& c_;
+  const plan::Op& op_;
+  device::Queue& queue_;
+};
+
+}  // namespace
+
+Result<void> run_operation(const Context& context, const plan::Op& op, device::Queue& queue) {
+  if (op.when != plan::no_buffer && *reinterpret_cast<const float*>(context.data(op.when)) == 0.0f)
+    return {};
+  if (!op.on.empty() &&
+      std::find(op.on.begin(), op.on.end(), context.collectives->rank()) == op.on.end())
+    return {};
+  return std::visit(Runner(context, op, queue), op.body);
+}
+
+}  // namespace underkeel::exec
