@@ -85,8 +85,11 @@ void build_update(Builder& builder, BufferId totals) {
         plan::Gather{
             .unit = id, .shard = unit.weights, .full = unit.weights, .type = builder.type()},
         fmt::format("gather {}", unit.name));
-    gather.entry = plan::EntryId{static_cast<std::uint32_t>(schedule.entries.size())};
-    schedule.entries.push_back({.name = fmt::format("weights of {}", unit.name)});
+    // In turn on the compute lane, the next update would stand behind it: nothing is gained there.
+    if (request.bounds.overlap_comm) {
+      gather.entry = plan::EntryId{static_cast<std::uint32_t>(schedule.entries.size())};
+      schedule.entries.push_back({.name = fmt::format("weights of {}", unit.name)});
+    }
     ops.push_back(std::move(gather));
   }
   ops.push_back(
