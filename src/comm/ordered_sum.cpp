@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include <immintrin.h>
 
@@ -35,8 +36,15 @@ void widen(const BFloat16* from, Block& sum, std::int64_t count) {
 void add(const BFloat16* from, Block& sum, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] += to_f32(from[i]);
 }
+// to_bf16() without its branch, which keeps the compiler from vectorising.
 void narrow(const Block& sum, BFloat16* into, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) into[i] = to_bf16(sum[i]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(sum[i]);
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const std::uint32_t quiet_nan = (bits >> 16) | 0x40u;
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    into[i].bits = static_cast<std::uint16_t>(is_nan ? quiet_nan : rounded);
+  }
 }
 
 // The compiler does not find the half conversions by itself.

@@ -22,8 +22,9 @@ std::string mpi_error_text(int code);
 void note_failure(ErrorCode code);
 void note_time_limit(double seconds);
 
-/// How long to sleep between two looks at a request on which nothing has moved for `idle_s`: 50 us
-/// at first, so that short waits stay short, and 1 ms after 20 ms.
+/// Rests between two looks at requests on which nothing has moved for `idle_s`: yields for the
+/// first 100 us, since a message takes several steps of a few microseconds each; then sleeps, 50 us
+/// at first and 1 ms after 20 ms.
 void sleep_between_tests(double idle_s);
 
 }  // namespace underkeel::comm
