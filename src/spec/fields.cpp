@@ -93,7 +93,7 @@ std::optional<double> Fields::number(std::string_view key, NumberRange range) {
   if (!may_convert(key, *value, "a number")) return std::nullopt;
   const auto real = to_double(*value);
   if (!real) {
-    wrong_type(key, *value, "a finite number");
+    wrong_type(key, *value, value->kind == ValueKind::number ? "a finite number" : "a number");
     return std::nullopt;
   }
   if (*real < range.least || *real > range.most ||

@@ -51,6 +51,7 @@ struct ZeroConfig {
 struct SaveConfig {
   Cadence strategy = Cadence::steps;
   std::int64_t steps = 500;
+  double steps_fraction = 0;  // above 0: every ceil(fraction x all steps), instead of `steps`
   std::optional<std::int64_t> total_limit;
   bool asynchronous = true;
   bool weights_only = false;  // save_only_model
@@ -59,8 +60,10 @@ struct SaveConfig {
 struct EvaluationConfig {
   Cadence strategy = Cadence::no;
   std::int64_t steps = 500;
-  std::int64_t batch_size = 8;
-  double validation_size = 0;
+  double steps_fraction = 0;    // as in SaveConfig
+  bool at_end = false;          // once more after training (do_eval, or a strategy other than no)
+  std::int64_t batch_size = 8;  // sequences per rank
+  double validation_size = 0;   // above 1: records; below 1: share of the training set; 0: none
 };
 
 struct DataConfig {
@@ -69,10 +72,12 @@ struct DataConfig {
   std::vector<std::string> evaluation_datasets;
   std::int64_t cutoff_tokens = 2048;
   std::optional<std::int64_t> max_samples;
-  bool packing = true;  // stage pt: blocks of cutoff_tokens
+  bool packing = true;                        // stage pt: blocks of cutoff_tokens
+  std::int64_t packing_batch_records = 1000;  // preprocessing_batch_size: blocks never cross it
+  std::string template_name;                  // stage pt: `llama3` ends a text with <|end_of_text|>
   bool shuffle = true;
   bool drop_last = false;
-  std::uint64_t seed = 42;
+  std::uint64_t seed = 42;  // of the order: data_seed, else seed
 };
 
 /// A value in force and where it came from, for the table that `train` and `plan` print.
@@ -101,15 +106,20 @@ struct RunConfig {
   DataConfig data;
   std::int64_t sequences_per_micro_batch = 8;  // per_device_train_batch_size
   std::int64_t accumulation_steps = 1;
+  // DeepSpeed's train_batch_size when it is a number; see check_world_size().
+  std::optional<std::int64_t> global_batch_sequences;
+  bool has_deepspeed = false;  // a DeepSpeed config was given
   double epochs = 3.0;
   std::int64_t max_steps = -1;
   std::uint64_t seed = 42;
   std::int64_t logging_steps = 500;
+  double logging_fraction = 0;  // as SaveConfig::steps_fraction
   bool log_first_step = false;
   bool plot_loss = false;
   // The `underkeel:` mapping.
-  int ranks = 1;             // ranks as threads, when not started by MPI
-  int threads_per_rank = 0;  // 0: cores / ranks on the node
+  std::string device = "cpu";  // "cpu" or "auto"
+  int ranks = 1;               // ranks as threads, when not started by MPI
+  int threads_per_rank = 0;    // 0: cores / ranks on the node
   double collective_time_limit_s = 1800;
   double save_time_limit_s = 1800;
   std::optional<std::int64_t> device_budget_bytes;
@@ -119,11 +129,28 @@ struct RunConfig {
       notes;  // keys accepted without effect, knobs honoured differently; shown once
 };
 
+/// How many ranks a run has, and who said so: "mpirun", "--ranks", "underkeel.ranks".
+struct WorldSize {
+  std::int64_t ranks = 1;
+  std::string source;
+};
+
 /// Reads a run file with `key=value` overrides (dotted keys reach into mappings:
-/// underkeel.ranks=2). All problems of the file are reported in one error, one line each: unknown
-/// keys with the nearest known one, wrong types, conflicts, what is not supported yet. Relative
-/// paths are relative to the working folder.
+/// underkeel.ranks=2, deepspeed.zero_optimization.stage=3, also when `deepspeed` names a file).
+/// All problems of the file and its DeepSpeed JSON are reported in one error, one line each:
+/// unknown keys with the nearest known one, wrong types, conflicts, what is not supported yet.
+/// Relative paths are relative to the working folder. The model's folder is not looked at.
+/// `world`, when it is known here, is held against DeepSpeed's train_batch_size.
 Result<RunConfig> read_run_file(const std::filesystem::path& file,
-                                const std::vector<std::string>& overrides);
+                                const std::vector<std::string>& overrides,
+                                const std::optional<WorldSize>& world = std::nullopt);
+
+/// DeepSpeed's batch equation, train_batch_size = micro-batch x accumulation x ranks. To be called
+/// once the number of ranks is known, unless read_run_file() was told it.
+/// Errors:  bad_config with the source of every number.
+Result<void> check_world_size(const RunConfig& run, const WorldSize& world);
+
+/// The values in force and their sources as aligned columns, one a line.
+std::string provenance_table(const RunConfig& run);
 
 }  // namespace underkeel::spec

@@ -27,6 +27,7 @@ struct Entry;
 struct Value {
   ValueKind kind = ValueKind::null;
   bool boolean = false;
+  bool overridden = false;     // given on the command line
   std::string text;            // the content of a text, a number as it is written
   std::vector<Value> items;    // of a list
   std::vector<Entry> entries;  // of a mapping, in the file's order, keys unique

@@ -1,0 +1,56 @@
+#pragma once
+// Shared by the parts of the run file's reader. Private to spec.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "spec/fields.h"
+#include "spec/run_config.h"
+
+namespace underkeel::spec {
+
+/// The merged top level of a run file while it is being read.
+struct RunReading {
+  Fields& fields;
+  Problems& problems;
+  RunConfig& run;
+  const Value& root;
+  std::string file_name;  // "train.yaml"
+
+  /// The value that was read, or `fallback`; notes where it came from.
+  template <class T>
+  T keep(std::string_view key, std::optional<T> value, T fallback) {
+    const T kept = value.value_or(fallback);
+    note_source(key, fmt::format("{}", kept), value.has_value());
+    return kept;
+  }
+  void note_source(std::string_view key, std::string value, bool is_given) {
+    const Value* given = is_given ? root.find(key) : nullptr;
+    run.provenance.push_back({std::string(key), std::move(value),
+                              given == nullptr    ? "default"
+                              : given->overridden ? "command line"
+                                                  : file_name});
+  }
+};
+
+/// The source that was noted for `key`; "default" when none was.
+std::string source_of(const RunConfig& run, std::string_view key);
+
+/// `underkeel:`, the mapping of what neither LLaMA-Factory nor DeepSpeed has.
+void read_underkeel(RunReading& reading);
+
+/// A DeepSpeed config, already parsed, held against the run file's values.
+struct DeepspeedSource {
+  Value root;
+  std::string name;  // "ds_config.json", or the run file's when it is inline
+};
+void read_deepspeed(const DeepspeedSource& source, const std::optional<WorldSize>& world,
+                    Problems& problems, RunConfig& run);
+
+/// The batch equation's problem, if there is one.
+std::optional<Problem> batch_problem(const RunConfig& run, const WorldSize& world);
+
+}  // namespace underkeel::spec

@@ -1,0 +1,149 @@
+// The `underkeel:` mapping. docs/guide/run-files.md lists every key.
+
+#include "base/units.h"
+#include "spec/run_sections.h"
+
+namespace underkeel::spec {
+namespace {
+
+/// One mapping below `underkeel`: reads, notes sources, and refuses unknown keys.
+class Section {
+ public:
+  Section(RunReading& reading, const Value& mapping, std::string prefix)
+      : reading_(reading),
+        mapping_(mapping),
+        prefix_(std::move(prefix)),
+        fields_(mapping, prefix_, reading.problems, QuotedValues::accept) {}
+
+  Fields& fields() { return fields_; }
+
+  template <class T>
+  T keep(std::string_view key, std::optional<T> value, T fallback) {
+    const T kept = value.value_or(fallback);
+    if (value) note(key, fmt::format("{}", kept));
+    return kept;
+  }
+
+  std::optional<std::int64_t> bytes(std::string_view key) {
+    const Value* value = fields_.take(key);
+    if (value == nullptr || value->kind == ValueKind::null) return std::nullopt;
+    if (value->kind != ValueKind::text && value->kind != ValueKind::number) {
+      fields_.problem(key, fmt::format("a size is wanted, {} was found", shown(*value)),
+                      "write a number and a unit, such as 80GiB");
+      return std::nullopt;
+    }
+    const auto size_bytes = parse_bytes(value->text, key);
+    if (!size_bytes) {
+      fields_.problem(key, size_bytes.error().what, size_bytes.error().fix);
+      return std::nullopt;
+    }
+    if (*size_bytes <= 0) {
+      fields_.problem(key, "a size above 0 is wanted");
+      return std::nullopt;
+    }
+    note(key, format_bytes(*size_bytes));
+    return *size_bytes;
+  }
+
+  /// The mapping at `key`, or null.
+  const Value* section(std::string_view key) {
+    const Value* value = fields_.take(key);
+    if (value == nullptr || value->kind == ValueKind::null) return nullptr;
+    if (value->kind == ValueKind::mapping) return value;
+    fields_.problem(key, fmt::format("a mapping is wanted, {} was found", shown(*value)));
+    return nullptr;
+  }
+
+  void refuse_unknown() {
+    const std::vector<std::string> known = fields_.asked();
+    for (const Entry* entry : fields_.unread()) {
+      const std::string nearest = nearest_word(entry->key, known);
+      fields_.problem(entry->key, "unknown key",
+                      nearest.empty() ? "" : fmt::format("the nearest is `{}`", nearest));
+    }
+  }
+
+ private:
+  void note(std::string_view key, std::string value) {
+    const Value* given = mapping_.find(key);
+    reading_.run.provenance.push_back(
+        {prefix_ + std::string(key), std::move(value),
+         given != nullptr && given->overridden ? "command line" : reading_.file_name});
+  }
+
+  RunReading& reading_;
+  const Value& mapping_;
+  std::string prefix_;
+  Fields fields_;
+};
+
+void read_recompute(Section& section, RunConfig& run) {
+  const auto name = section.fields().text("recompute");
+  if (!name) return;
+  struct Level {
+    std::string_view name;
+    Recompute level;
+  };
+  constexpr Level levels[] = {{"auto", Recompute::automatic},
+                              {"none", Recompute::none},
+                              {"cheap", Recompute::cheap},
+                              {"block", Recompute::block}};
+  for (const Level& known : levels)
+    if (known.name == *name) {
+      run.recompute = known.level;
+      section.keep("recompute", name, std::string());
+      return;
+    }
+  section.fields().problem("recompute", fmt::format("`{}` is no level of recomputation", *name),
+                           "write auto, none, cheap or block");
+}
+
+}  // namespace
+
+void read_underkeel(RunReading& reading) {
+  const Value* mapping = reading.fields.take("underkeel");
+  if (mapping == nullptr || mapping->kind == ValueKind::null) return;
+  if (mapping->kind != ValueKind::mapping) {
+    reading.fields.problem("underkeel",
+                           fmt::format("a mapping is wanted, {} was found", shown(*mapping)));
+    return;
+  }
+  RunConfig& run = reading.run;
+  Section top(reading, *mapping, "underkeel.");
+  Fields& fields = top.fields();
+  constexpr NumberRange seconds = {.least = 0, .most = 1e9, .least_is_allowed = false};
+
+  const auto device = fields.text("device");
+  if (device && *device != "cpu" && *device != "auto")
+    fields.problem("device", fmt::format("device `{}` is not built yet", *device),
+                   "write cpu or auto", ErrorCode::unsupported);
+  run.device = top.keep<std::string>("device", device, run.device);
+  run.ranks = static_cast<int>(
+      top.keep<std::int64_t>("ranks", fields.integer("ranks", {1, 4096}), run.ranks));
+  run.threads_per_rank = static_cast<int>(top.keep<std::int64_t>(
+      "threads", fields.integer("threads", {0, 4096}), run.threads_per_rank));
+  read_recompute(top, run);
+  run.collective_time_limit_s =
+      top.keep("collective_time_limit", fields.number("collective_time_limit", seconds),
+               run.collective_time_limit_s);
+  run.resume_weights_only = top.keep("resume_weights_only", fields.boolean("resume_weights_only"),
+                                     run.resume_weights_only);
+  if (const Value* memory = top.section("memory")) {
+    Section section(reading, *memory, "underkeel.memory.");
+    run.device_budget_bytes = section.bytes("device");
+    run.host_budget_bytes = section.bytes("host");
+    section.refuse_unknown();
+  }
+  if (const Value* save = top.section("save")) {
+    Section section(reading, *save, "underkeel.save.");
+    Fields& inner = section.fields();
+    run.save.asynchronous =
+        section.keep("asynchronous", inner.boolean("asynchronous"), run.save.asynchronous);
+    run.save_time_limit_s =
+        section.keep("time_limit", inner.number("time_limit", seconds), run.save_time_limit_s);
+    section.refuse_unknown();
+  }
+  top.refuse_unknown();
+}
+
+}  // namespace underkeel::spec
