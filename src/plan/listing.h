@@ -1,0 +1,17 @@
+#pragma once
+// A plan as text: the same characters for the same plan, so that a change of the planner is reviewed
+// as a difference of listings.
+
+#include <string>
+
+#include "plan/plan.h"
+
+namespace underkeel::plan {
+
+/// Head (ranks, units, what lives for the whole run, peaks, what follows what) and every segment.
+std::string listing(const Plan& plan);
+
+/// One operation a line: position, lane, label, what it reads -> writes, what it waits for.
+std::string listing(const Schedule& schedule, const Segment& segment);
+
+}  // namespace underkeel::plan
