@@ -103,6 +103,9 @@ inline void add_matmul_cases(std::vector<Case>& all) {
       all.push_back(matmul_case({31, 17, 1031, ta, tb, DType::bf16, DType::bf16, true}));
       all.push_back(matmul_case({300, 200, 20, ta, tb}));  // several tiles each way
       all.push_back(matmul_case({128, 96, 64, ta, tb}));   // no remainder anywhere
+      // Deeper than a chunk, by rows and by columns of which there are more.
+      all.push_back(matmul_case({9, 37, 4111, ta, tb, DType::bf16, DType::bf16, true}));
+      all.push_back(matmul_case({37, 9, 4111, ta, tb, DType::bf16, DType::bf16, false, true}));
       all.push_back(matmul_case({0, 17, 5, ta, tb}));
       all.push_back(matmul_case({17, 0, 5, ta, tb}));
       all.push_back(matmul_case({17, 13, 0, ta, tb}));

@@ -7,6 +7,13 @@ namespace underkeel::kernels {
 
 namespace cpu {
 
+namespace avx2 {
+void matmul(const MatmulArgs& args, device::Queue& queue);
+}
+namespace avx512 {
+void matmul(const MatmulArgs& args, device::Queue& queue);
+}
+
 std::vector<InstructionSet> instruction_sets() {
   std::vector<InstructionSet> sets = {InstructionSet::avx2};
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -22,9 +29,15 @@ InstructionSet chosen_instruction_set() {
 }
 
 // Operations without a vectorised version yet run the reference one.
-const KernelTable& kernels_for(InstructionSet /*set*/) {
-  static const KernelTable table = reference_kernels();
-  return table;
+const KernelTable& kernels_for(InstructionSet set) {
+  static const auto with = [](auto change) {
+    KernelTable table = reference_kernels();
+    change(table);
+    return table;
+  };
+  static const KernelTable narrow = with([](KernelTable& table) { table.matmul = avx2::matmul; });
+  static const KernelTable wide = with([](KernelTable& table) { table.matmul = avx512::matmul; });
+  return set == InstructionSet::avx512 ? wide : narrow;
 }
 
 }  // namespace cpu

@@ -1,6 +1,6 @@
 #pragma once
-// Which vector instructions the CPU backend uses. Sources that are compiled for one set are named
-// *_avx2.cpp or *_avx512.cpp; the choice is made at run time.
+// Which vector instructions the CPU backend uses. The sources in simd/ are compiled once for each
+// set; the choice is made at run time.
 
 #include <vector>
 

@@ -44,7 +44,8 @@ std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t qu
 }
 
 std::int64_t cpu_matmul_overhead_bytes(int thread_count) {
-  return thread_count * 4 * mebibyte;
+  constexpr std::int64_t page_bytes = 2 * mebibyte;
+  return round_up(cpu_shared_bytes + thread_count * cpu_slot_bytes, page_bytes);
 }
 
 }  // namespace underkeel::kernels

@@ -26,8 +26,11 @@ std::int64_t attention_backward_flops(std::int64_t rows, std::int64_t query_head
 /// on the vocabulary alone, so that bits do not depend on budget or stage.
 std::int64_t loss_chunk_rows(std::int64_t vocabulary);
 
-/// Bytes of memory that one thread of the CPU backend may hold for packing inside the matmul
-/// library.
+/// What the CPU backend holds for each thread that calls kernels (a lane): memory shared by the
+/// tiles of one call, and a slot for each thread of the lane's pool.
+constexpr std::int64_t cpu_shared_bytes = std::int64_t{8} << 20;
+constexpr std::int64_t cpu_slot_bytes = std::int64_t{5} << 19;
+/// Its size for a pool of `thread_count` threads; attention uses the same memory.
 std::int64_t cpu_matmul_overhead_bytes(int thread_count);
 
 }  // namespace underkeel::kernels

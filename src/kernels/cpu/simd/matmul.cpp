@@ -1,0 +1,307 @@
+// Matrix product in tiles that follow from the shape alone. One operand (b, or a when c has few
+// rows) is packed whole into shared memory by all threads; then each tile packs its part of the
+// other operand and multiplies. Sums are f32 over blocks of depth, in order, so neither the number
+// of threads nor the instruction set's tile sizes change which terms are added before which.
+// Measured against oneDNN: docs/decisions/0002-cpu-matmul.md.
+
+#include "base/check.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/matmul_pack.h"
+#include "kernels/cpu/workspace.h"
+#include "kernels/facts/facts.h"
+#include "kernels/shapes.h"
+
+namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET {
+
+namespace {
+
+constexpr std::int64_t shared_floats = cpu_shared_bytes / 4;
+constexpr std::int64_t slot_floats = cpu_slot_bytes / 4;
+
+/// Rows of a tile when b is shared; their packed block stays in the second cache.
+constexpr std::int64_t tile_rows = 210;  // a multiple of 14 and of 6
+/// Columns of a tile when a is shared.
+constexpr std::int64_t tile_columns = 512;
+/// Depth of what is packed at once; between such chunks c, or an f32 copy of it, holds the sums.
+constexpr std::int64_t depth_chunk = 4096;
+static_assert(depth_chunk % depth_block == 0);
+/// Shared memory holds packed panels and, behind them, sums of a c that is not f32.
+constexpr std::int64_t sums_floats = shared_floats / 4;
+constexpr std::int64_t panels_floats = shared_floats - sums_floats;
+
+/// A rectangle of c.
+struct Block {
+  std::int64_t row, column, rows, columns;
+};
+
+/// Where f32 sums of a rectangle are kept: c itself, or memory beside it.
+struct Sums {
+  float* data;
+  std::int64_t stride;
+};
+
+/// A panel of fewer rows or columns than multiply_panel writes: computed beside, then copied.
+template <int Rows, PanelOrder Order>
+void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sums& sums,
+                   std::int64_t rows, std::int64_t columns, bool add) {
+  if constexpr (Rows > 1) {
+    if (rows <= Rows / 2)
+      return multiply_edge<Rows / 2, Order>(a, b, depth, sums, rows, columns, add);
+  }
+  alignas(64) float whole[Rows * panel_columns];
+  multiply_panel<Rows, Order>(a, b, depth, whole, panel_columns, false);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; column += lanes) {
+      float* to = sums.data + row * sums.stride + column;
+      const std::int64_t left = columns - column;
+      const Vec value = load(whole + row * panel_columns + column);
+      store_up_to(to, add ? load_up_to(to, left) + value : value, left);
+    }
+  }
+}
+
+/// sums = [sums +] packed rows times packed columns.
+template <PanelOrder Order>
+void multiply_block(const float* packed_rows, std::int64_t rows, const float* packed_columns,
+                    std::int64_t columns, std::int64_t depth, const Sums& sums, bool add) {
+  for (std::int64_t column = 0; column < columns; column += panel_columns) {
+    const float* b = packed_columns + column * depth;
+    for (std::int64_t row = 0; row < rows; row += panel_rows) {
+      const float* a = packed_rows + rows_panel_offset(Order, row / panel_rows, depth);
+      const Sums part{sums.data + row * sums.stride + column, sums.stride};
+      if (rows - row >= panel_rows && columns - column >= panel_columns)
+        multiply_panel<panel_rows, Order>(a, b, depth, part.data, part.stride, add);
+      else
+        multiply_edge<panel_rows, Order>(a, b, depth, part, min_of(panel_rows, rows - row),
+                                         min_of(panel_columns, columns - column), add);
+    }
+  }
+}
+
+/// c = round(sums [+ c] [+ bias]), where sums may be c itself.
+template <class T, class C>
+void finish(const MatmulArgs& args, const Block& block, const Sums& sums, bool add) {
+  const T* bias = args.bias.as<T>();
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    C* c = args.c.as<C>() + (block.row + row) * args.c.row_stride + block.column;
+    for (std::int64_t column = 0; column < block.columns; column += lanes) {
+      const std::int64_t left = block.columns - column;
+      Vec value = load_up_to(sums.data + row * sums.stride + column, left);
+      if (add) value = value + load_up_to(c + column, left);
+      if (bias != nullptr) value = value + load_up_to(bias + block.column + column, left);
+      store_up_to(c + column, value, left);
+    }
+  }
+}
+
+template <class T, class C>
+class Product {
+ public:
+  Product(const MatmulArgs& args, const MatmulShape& shape, device::Queue& queue)
+      : args_(args),
+        shape_(shape),
+        pool_(queue.pool()),
+        workspace_(Workspace::for_threads(queue.pool().thread_count())),
+        a_{args.a.as<T>(), args.a.row_stride, !args.transpose_a},
+        b_{args.b.as<T>(), args.b.row_stride, args.transpose_b} {}
+
+  void run() {
+    // Sums of a deep product whose c is not f32 lie in shared memory, which bounds the rectangle.
+    const bool sums_apart = !c_is_f32 && shape_.k > depth_chunk;
+    const std::int64_t most_columns =
+        sums_apart ? min_of(shape_.n, sums_floats / panel_rows) : shape_.n;
+    const std::int64_t most_rows =
+        sums_apart ? min_of(shape_.m, sums_floats / most_columns) : shape_.m;
+    for (std::int64_t row = 0; row < shape_.m; row += most_rows) {
+      for (std::int64_t column = 0; column < shape_.n; column += most_columns) {
+        const Block block{row, column, min_of(most_rows, shape_.m - row),
+                          min_of(most_columns, shape_.n - column)};
+        for (std::int64_t k = 0; k < shape_.k; k += depth_chunk)
+          multiply_chunk(block, k, min_of(depth_chunk, shape_.k - k));
+      }
+    }
+  }
+
+ private:
+  static constexpr bool c_is_f32 = sizeof(C) == 4;
+
+  /// Chooses which operand all tiles share: the one that makes less packing.
+  void multiply_chunk(const Block& block, std::int64_t k, std::int64_t depth) {
+    const std::int64_t fit_columns = panels_floats / depth;
+    // Sums beside the packed rows, where c cannot hold them.
+    constexpr std::int64_t tile_width = (slot_floats - packed_rows_floats(tile_rows)) / tile_rows;
+    const std::int64_t most_columns =
+        (c_is_f32 ? fit_columns : min_of(fit_columns, tile_width)) / panel_columns * panel_columns;
+    const std::int64_t most_rows = panels_floats / packed_rows_floats(panel_rows) * panel_rows /
+                                   ((depth + depth_block - 1) / depth_block);
+    const std::int64_t column_chunks = (block.columns + most_columns - 1) / most_columns;
+    const std::int64_t row_chunks = (block.rows + most_rows - 1) / most_rows;
+    const std::int64_t sharing_b = block.columns + column_chunks * block.rows;
+    const std::int64_t sharing_a = block.rows + row_chunks * block.columns;
+    const bool few_rows = block.rows < 2 * tile_rows && block.columns > block.rows;
+    if (sharing_a < sharing_b || few_rows) {
+      for (std::int64_t row = 0; row < block.rows; row += most_rows)
+        share_a({block.row + row, block.column, min_of(most_rows, block.rows - row), block.columns},
+                block, k, depth);
+    } else {
+      for (std::int64_t column = 0; column < block.columns; column += most_columns)
+        share_b({block.row, block.column + column, block.rows,
+                 min_of(most_columns, block.columns - column)},
+                block, k, depth);
+    }
+  }
+
+  /// `whole` is the rectangle that sums in shared memory belong to, `part` lies in it.
+  void share_b(const Block& part, const Block& whole, std::int64_t k, std::int64_t depth) {
+    float* packed = workspace_.shared();
+    const std::int64_t padded = packed_columns_floats(part.columns, 1);
+    const std::int64_t blocks = (depth + depth_block - 1) / depth_block;
+    constexpr std::int64_t group = 4 * panel_columns;  // columns that one tile packs
+    const std::int64_t groups = (part.columns + group - 1) / group;
+    pool_.parallel_for(groups * blocks, [&](std::int64_t tile) {
+      const std::int64_t begin = tile % groups * group;
+      const std::int64_t start = tile / groups * depth_block;
+      const std::int64_t length = min_of(depth_block, depth - start);
+      pack_columns(b_, part.column + begin, part.column + min_of(part.columns, begin + group),
+                   k + start, length, packed + start * padded + begin * length);
+    });
+    const std::int64_t tiles = (part.rows + tile_rows - 1) / tile_rows;
+    const std::int64_t height = even_height(part.rows, tiles);
+    pool_.parallel_for((part.rows + height - 1) / height, [&](std::int64_t tile) {
+      const Workspace::Slot slot(workspace_);
+      const std::int64_t row = tile * height;
+      const Block block{part.row + row, part.column, min_of(height, part.rows - row), part.columns};
+      const Sums sums =
+          sums_of(block, whole, slot.data() + packed_rows_floats(tile_rows), k + depth);
+      for (std::int64_t start = 0; start < depth; start += depth_block) {
+        const std::int64_t length = min_of(depth_block, depth - start);
+        pack_rows(a_, block.row, block.row + block.rows, k + start, length, slot.data());
+        multiply(slot.data(), block.rows, packed + start * padded, block.columns, length, sums,
+                 k + start > 0 || (c_is_f32 && args_.accumulate));
+      }
+      finish_block(block, sums, k + depth);
+    });
+  }
+
+  void share_a(const Block& part, const Block& whole, std::int64_t k, std::int64_t depth) {
+    float* packed = workspace_.shared();
+    const std::int64_t block_floats = packed_rows_floats(part.rows);
+    const std::int64_t blocks = (depth + depth_block - 1) / depth_block;
+    constexpr std::int64_t group = 8 * panel_rows;  // rows that one tile packs
+    const std::int64_t groups = (part.rows + group - 1) / group;
+    pool_.parallel_for(groups * blocks, [&](std::int64_t tile) {
+      const std::int64_t begin = tile % groups * group;
+      const std::int64_t start = tile / groups * depth_block;
+      const std::int64_t length = min_of(depth_block, depth - start);
+      pack_rows(
+          a_, part.row + begin, part.row + min_of(part.rows, begin + group), k + start, length,
+          packed + tile / groups * block_floats +
+              rows_panel_offset(order_of_rows(a_.depth_is_contiguous), begin / panel_rows, length));
+    });
+    // Narrower tiles when the sums of a tall one would not fit beside its packed columns.
+    constexpr std::int64_t columns_floats = tile_columns * depth_block;
+    const std::int64_t width =
+        max_of(panel_columns, min_of(tile_columns, (slot_floats - columns_floats) / part.rows /
+                                                       panel_columns * panel_columns));
+    pool_.parallel_for((part.columns + width - 1) / width, [&](std::int64_t tile) {
+      const Workspace::Slot slot(workspace_);
+      const std::int64_t column = tile * width;
+      const Block block{part.row, part.column + column, part.rows,
+                        min_of(width, part.columns - column)};
+      const Sums sums = sums_of(block, whole, slot.data() + columns_floats, k + depth);
+      for (std::int64_t start = 0; start < depth; start += depth_block) {
+        const std::int64_t length = min_of(depth_block, depth - start);
+        pack_columns(b_, block.column, block.column + block.columns, k + start, length,
+                     slot.data());
+        multiply(packed + start / depth_block * block_floats, block.rows, slot.data(),
+                 block.columns, length, sums, k + start > 0 || (c_is_f32 && args_.accumulate));
+      }
+      finish_block(block, sums, k + depth);
+    });
+  }
+
+  /// Rows of each tile when `tiles` tiles are to be equally high, in whole panels.
+  static std::int64_t even_height(std::int64_t rows, std::int64_t tiles) {
+    const std::int64_t height = (rows + tiles - 1) / tiles;
+    return min_of(tile_rows, (height + panel_rows - 1) / panel_rows * panel_rows);
+  }
+
+  Sums sums_of(const Block& block, const Block& whole, float* beside, std::int64_t k_end) {
+    if constexpr (c_is_f32)
+      return {args_.c.as<float>() + block.row * args_.c.row_stride + block.column,
+              args_.c.row_stride};
+    if (shape_.k > depth_chunk)
+      return {workspace_.shared() + panels_floats + (block.row - whole.row) * whole.columns +
+                  block.column - whole.column,
+              whole.columns};
+    UK_CHECK(k_end == shape_.k, "sums of a tile outlive it");
+    return {beside, block.columns};
+  }
+
+  void multiply(const float* rows, std::int64_t row_count, const float* columns,
+                std::int64_t column_count, std::int64_t depth, const Sums& sums, bool add) {
+    if (a_.depth_is_contiguous)
+      multiply_block<PanelOrder::by_row>(rows, row_count, columns, column_count, depth, sums, add);
+    else
+      multiply_block<PanelOrder::by_depth>(rows, row_count, columns, column_count, depth, sums,
+                                           add);
+  }
+
+  void finish_block(const Block& block, const Sums& sums, std::int64_t k_end) {
+    if (k_end < shape_.k) return;  // more depth is to come
+    if constexpr (c_is_f32) {
+      if (args_.bias.data != nullptr) finish<T, C>(args_, block, sums, false);
+    } else {
+      finish<T, C>(args_, block, sums, args_.accumulate);
+    }
+  }
+
+  const MatmulArgs& args_;
+  const MatmulShape& shape_;
+  device::ThreadPool& pool_;
+  Workspace& workspace_;
+  const Lines<T> a_;
+  const Lines<T> b_;
+};
+
+/// Without depth: c is zero, or stays; the bias is added.
+template <class T, class C>
+void multiply_nothing(const MatmulArgs& args) {
+  for (std::int64_t row = 0; row < args.c.rows; ++row) {
+    C* c = args.c.as<C>() + row * args.c.row_stride;
+    for (std::int64_t column = 0; column < args.c.columns; column += lanes) {
+      const std::int64_t left = args.c.columns - column;
+      Vec value = args.accumulate ? load_up_to(c + column, left) : zero();
+      if (args.bias.data != nullptr) value = value + load_up_to(args.bias.as<T>() + column, left);
+      store_up_to(c + column, value, left);
+    }
+  }
+}
+
+template <class T, class C>
+void multiply_types(const MatmulArgs& args, const MatmulShape& shape, device::Queue& queue) {
+  if (shape.m == 0 || shape.n == 0) return;
+  if (shape.k == 0)
+    multiply_nothing<T, C>(args);
+  else
+    Product<T, C>(args, shape, queue).run();
+}
+
+}  // namespace
+
+void matmul(const MatmulArgs& args, device::Queue& queue) {
+  const MatmulShape shape = check_shapes(args);
+  const bool wide = args.c.type == DType::f32;
+  switch (args.a.type) {
+    case DType::f32:
+      return multiply_types<float, float>(args, shape, queue);
+    case DType::bf16:
+      return wide ? multiply_types<BFloat16, float>(args, shape, queue)
+                  : multiply_types<BFloat16, BFloat16>(args, shape, queue);
+    default:
+      return wide ? multiply_types<Float16, float>(args, shape, queue)
+                  : multiply_types<Float16, Float16>(args, shape, queue);
+  }
+}
+
+}  // namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET

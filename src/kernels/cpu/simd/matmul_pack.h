@@ -1,0 +1,103 @@
+#pragma once
+// Copies blocks of an operand, as f32, into panels that multiply_panel reads in order.
+
+#include "kernels/cpu/simd/matmul_kernel.h"
+
+namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET {
+
+/// One operand of a product as lines (rows of c for a, columns of c for b) times depth.
+template <class T>
+struct Lines {
+  const T* data = nullptr;
+  std::int64_t stride = 0;
+  bool depth_is_contiguous = false;  // element (line, k) at line*stride + k, else k*stride + line
+
+  const T* at(std::int64_t line, std::int64_t k) const {
+    return depth_is_contiguous ? data + line * stride + k : data + k * stride + line;
+  }
+};
+
+constexpr PanelOrder order_of_rows(bool depth_is_contiguous) {
+  return depth_is_contiguous ? PanelOrder::by_row : PanelOrder::by_depth;
+}
+
+/// Floats that pack_rows writes for `rows` rows.
+constexpr std::int64_t packed_rows_floats(std::int64_t rows) {
+  return (rows + panel_rows - 1) / panel_rows * panel_rows * packed_row_stride;
+}
+constexpr std::int64_t packed_columns_floats(std::int64_t columns, std::int64_t depth) {
+  return (columns + panel_columns - 1) / panel_columns * panel_columns * depth;
+}
+/// Where panel `panel` of packed rows begins.
+constexpr std::int64_t rows_panel_offset(PanelOrder order, std::int64_t panel, std::int64_t depth) {
+  return panel * panel_rows * (order == PanelOrder::by_row ? packed_row_stride : depth);
+}
+
+/// Rows [begin, end) at depths [k, k + depth), padded with zero rows to whole panels.
+template <class T>
+inline void pack_rows(const Lines<T>& lines, std::int64_t begin, std::int64_t end, std::int64_t k,
+                      std::int64_t depth, float* to) {
+  const std::int64_t padded = (end - begin + panel_rows - 1) / panel_rows * panel_rows;
+  if (lines.depth_is_contiguous) {
+    for (std::int64_t row = 0; row < padded; ++row) {
+      float* packed = to + row * packed_row_stride;
+      if (begin + row < end) {
+        const T* from = lines.at(begin + row, k);
+        for (std::int64_t i = 0; i < depth; i += lanes)
+          store(packed + i, load_up_to(from + i, depth - i));
+      } else {
+        for (std::int64_t i = 0; i < depth; i += lanes) store(packed + i, zero());
+      }
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < depth; ++i) {
+    const T* from = lines.at(begin, k + i);
+    for (std::int64_t panel = 0; panel * panel_rows < padded; ++panel) {
+      const std::int64_t first = panel * panel_rows;
+      const std::int64_t left = end - begin - first;
+      float* packed = to + first * depth + i * panel_rows;
+      store_first(packed, load_first(from + first, min_of(left, panel_rows)), panel_rows);
+    }
+  }
+}
+
+/// Columns [begin, end) at depths [k, k + depth), padded with zero columns to whole panels: panel
+/// by panel, in each all columns of one depth together.
+template <class T>
+inline void pack_columns(const Lines<T>& lines, std::int64_t begin, std::int64_t end,
+                         std::int64_t k, std::int64_t depth, float* to) {
+  const std::int64_t panels = (end - begin + panel_columns - 1) / panel_columns;
+  if (!lines.depth_is_contiguous) {
+    for (std::int64_t i = 0; i < depth; ++i) {
+      const T* from = lines.at(begin, k + i);
+      for (std::int64_t panel = 0; panel < panels; ++panel) {
+        float* packed = to + panel * panel_columns * depth + i * panel_columns;
+        for (int v = 0; v < panel_vectors; ++v) {
+          const std::int64_t first = panel * panel_columns + v * lanes;
+          const std::int64_t left = max_of(0, end - begin - first);
+          store(packed + v * lanes, load_up_to(from + first, left));
+        }
+      }
+    }
+    return;
+  }
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    for (int v = 0; v < panel_vectors; ++v) {
+      const std::int64_t first = panel * panel_columns + v * lanes;
+      const std::int64_t left = end - begin - first;
+      float* packed = to + panel * panel_columns * depth + v * lanes;
+      for (std::int64_t i = 0; i < depth; i += lanes) {
+        Vec block[lanes];
+        for (int line = 0; line < lanes; ++line)
+          block[line] =
+              line < left ? load_up_to(lines.at(begin + first + line, k + i), depth - i) : zero();
+        transpose(block);
+        const std::int64_t count = min_of(lanes, depth - i);
+        for (std::int64_t j = 0; j < count; ++j) store(packed + (i + j) * panel_columns, block[j]);
+      }
+    }
+  }
+}
+
+}  // namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET
