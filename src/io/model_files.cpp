@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "io/model_shards.h"
+#include "io/plain_name.h"
 #include "io/strict_json.h"
 
 namespace underkeel::io {
@@ -17,14 +18,6 @@ namespace {
 
 // An index is about 100 bytes a tensor; this allows a million of them.
 constexpr std::int64_t longest_index_bytes = 100'000'000;
-constexpr std::size_t longest_file_name_bytes = 255;
-
-bool is_plain_file_name(std::string_view name) {
-  return !name.empty() && name.size() <= longest_file_name_bytes && name != "." &&
-         name.find("..") == std::string_view::npos &&
-         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
-}
-
 class IndexVisitor final : public JsonVisitor {
  public:
   IndexVisitor(WeightIndex& index, const std::string& path) : index_(index), path_(path) {}

@@ -1,0 +1,28 @@
+#pragma once
+// Whether the checkpoints of a run fit the disk, asked before step 1. Arithmetic only, so that a
+// plan for another machine can ask too.
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace underkeel::io {
+
+struct SpaceNeed {
+  std::int64_t checkpoint_bytes = 0;
+  std::int64_t save_count = 0;        // saves still to come
+  std::int64_t save_total_limit = 0;  // 0: all are kept
+  std::int64_t standing_count = 0;    // complete checkpoints on the disk now
+  std::int64_t export_bytes = 0;      // the final folder, beside the checkpoints
+};
+
+/// Checkpoints on the disk when most are: the old ones go only after the new one is complete.
+std::int64_t checkpoints_at_once(const SpaceNeed& need);
+/// Bytes that must be free now.
+std::int64_t needed_bytes(const SpaceNeed& need);
+
+/// Errors: does_not_fit, with needed and free bytes and the largest save_total_limit that fits.
+Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes, const std::string& output);
+
+}  // namespace underkeel::io

@@ -1,0 +1,63 @@
+#include "io/checkpoint_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+
+namespace underkeel::io {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A 7B model: 6,738,415,616 parameters, 16-bit weights and fp32 state.
+SpaceNeed seven_billion(std::int64_t save_total_limit) {
+  return {.checkpoint_bytes = 6'738'415'616 * 14,
+          .save_count = 10,
+          .save_total_limit = save_total_limit};
+}
+
+TEST(CheckpointSpace, CountsTheOneBeingWrittenBesideTheLimit) {
+  EXPECT_EQ(checkpoints_at_once(seven_billion(3)), 4);
+  EXPECT_EQ(needed_bytes(seven_billion(3)), 4 * 6'738'415'616 * 14);
+}
+
+TEST(CheckpointSpace, KeepsAllWithoutALimit) {
+  EXPECT_EQ(checkpoints_at_once(seven_billion(0)), 10);
+  EXPECT_EQ(checkpoints_at_once({.save_count = 2, .save_total_limit = 5}), 2);
+}
+
+TEST(CheckpointSpace, CountsWhatStandsThereAlready) {
+  SpaceNeed need{
+      .checkpoint_bytes = 10, .save_count = 8, .save_total_limit = 3, .standing_count = 3};
+  EXPECT_EQ(needed_bytes(need), 10);
+  need.standing_count = 5;  // from a run with a larger limit
+  EXPECT_EQ(needed_bytes(need), 10);
+  need.standing_count = 1;
+  EXPECT_EQ(needed_bytes(need), 30);
+  need.save_count = 0;
+  need.export_bytes = 7;
+  EXPECT_EQ(needed_bytes(need), 7);
+}
+
+TEST(CheckpointSpace, RefusesWithTheLargestLimitThatFits) {
+  const auto result = check_space(seven_billion(3), 250 * gibibyte, "out");
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::does_not_fit);
+  EXPECT_THAT(result.error().what, HasSubstr("377,351,274,496 bytes (351 GiB) needed"));
+  EXPECT_THAT(result.error().what, HasSubstr("268,435,456,000 bytes (250 GiB) free"));
+  EXPECT_THAT(result.error().what, HasSubstr("4 checkpoints of 94,337,818,624 bytes"));
+  EXPECT_THAT(result.error().fix, HasSubstr("save_total_limit: 1"));
+  EXPECT_EQ(result.error().where, "out");
+  EXPECT_TRUE(check_space(seven_billion(1), 250 * gibibyte, "out"));
+}
+
+TEST(CheckpointSpace, SaysHowMuchToFreeWhenNoLimitHelps) {
+  const auto result = check_space(seven_billion(3), 100 * gibibyte, "out");
+
+  EXPECT_THAT(result.error().fix, HasSubstr("free 269,977,092,096 bytes"));
+}
+
+}  // namespace
+}  // namespace underkeel::io
