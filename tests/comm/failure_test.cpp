@@ -27,7 +27,7 @@ TEST(ThreadFailure, NamesTheRanksThatDidNotArriveAndThePhase) {
   arrives.join();
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::peer_lost);
-  EXPECT_THAT(result.error().what, StartsWith("ranks 1, 3 did not arrive within 0."));
+  EXPECT_THAT(result.error().what, StartsWith("ranks 1, 3 did not arrive within "));
   EXPECT_EQ(result.error().where, "save at step 2, barrier of rank 0 of 4");
 }
 
@@ -127,34 +127,37 @@ TEST(ThreadWait, TellsWhomACallWaitsForAndWhatThatRankDoes) {
   EXPECT_TRUE(pending.get());
 }
 
-/// Rank 1 waits `factor` time limits for rank 0, which reports all the while. Returns how rank 1's
-/// call ended, or nothing when the machine kept the reports back for longer than the limit.
-std::optional<Result<void>> wait_for_a_slow_rank(double time_limit_s, double factor) {
-  auto group = make_thread_group(2);
-  group[1]->set_time_limit(time_limit_s);
-  auto pending = std::async(std::launch::async, [&] { return group[1]->barrier(); });
+/// Rank 1 waits one and a half time limits for rank 0, which reports all the while. Returns how
+/// rank 1's call ended, or nothing when a busy machine kept two reports further apart than the
+/// limit allows.
+std::optional<Result<void>> wait_for_a_slow_rank(std::chrono::duration<double> time_limit) {
   using Clock = std::chrono::steady_clock;
-  const std::chrono::duration<double> limit(time_limit_s);
+  auto group = make_thread_group(2);
+  group[1]->set_time_limit(time_limit.count());
+  auto pending = std::async(std::launch::async, [&] { return group[1]->barrier(); });
   const auto begin = Clock::now();
-  auto last_report = begin;
+  auto before_last = begin;
   bool on_time = true;
-  for (std::int64_t bytes = 0; Clock::now() - begin < factor * limit; ++bytes) {
-    on_time = on_time && Clock::now() - last_report < 0.5 * limit;
+  for (std::int64_t bytes = 0; Clock::now() - begin < 1.5 * time_limit; ++bytes) {
+    const auto before = Clock::now();
     group[0]->report_progress("write", bytes, 1'000'000'000);
-    last_report = Clock::now();
+    on_time = on_time && Clock::now() - before_last < time_limit;
+    before_last = before;
     std::this_thread::yield();
   }
   (void)group[0]->barrier();
+  on_time = on_time && Clock::now() - before_last < time_limit;
   const auto result = pending.get();
-  if (!result && !on_time) return std::nullopt;
+  if (!on_time) return std::nullopt;
   return result;
 }
 
 TEST(ThreadWait, IsNotOverdueWhileTheSlowRankReportsProgress) {
   std::optional<Result<void>> result;
-  for (int attempt = 0; attempt < 20 && !result; ++attempt) result = wait_for_a_slow_rank(0.05, 4);
+  for (int attempt = 0; attempt < 5 && !result; ++attempt)
+    result = wait_for_a_slow_rank(std::chrono::milliseconds(150));
 
-  ASSERT_TRUE(result.has_value());
+  if (!result) GTEST_SKIP() << "the machine is too busy to report every 150 ms";
   EXPECT_TRUE(result->has_value());
 }
 

@@ -3,7 +3,6 @@
 // it waits, and nonblocking, so that it can end.
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi/control.h"
 #include "comm/mpi/pending.h"
+#include "comm/silence.h"
 
 namespace underkeel::comm {
 
@@ -92,7 +92,7 @@ class MpiCommunicator final : public Communicator {
   mutable std::mutex state_mutex_;
   std::optional<Error> failure_;
   std::string phase_;
-  double time_limit_s_ = default_time_limit_s;
+  Clock::duration time_limit_ = time_limit_of(default_time_limit_s);
   std::vector<Peer> peers_;
   std::optional<int> missing_rank_;
   Clock::time_point wait_begin_;

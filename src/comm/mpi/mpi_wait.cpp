@@ -1,7 +1,5 @@
 // How a wait over MPI ends: with the data, with a peer's reason, or after a time limit of silence.
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "comm/failure.h"
@@ -94,23 +92,17 @@ void MpiCommunicator::show_wait(std::optional<int> missing_rank, Clock::time_poi
 std::optional<Error> MpiCommunicator::overdue(const Pending& pending,
                                               Clock::time_point wait_begin) {
   const std::lock_guard lock(state_mutex_);
-  std::vector<int> silent;  // filled, and so allocated, only when the group fails
-  double silence_s = 0;
-  for (int rank = 0; rank < world_size_; ++rank) {
-    if (rank == rank_ || !pending.waits_for(rank)) continue;
-    const auto last_sign = std::max(wait_begin, peers_[static_cast<std::size_t>(rank)].last_sign);
-    const double silent_s = seconds_since(last_sign);
-    if (silent_s < time_limit_s_) continue;
-    silence_s = silent.empty() ? silent_s : std::min(silence_s, silent_s);
-    silent.push_back(rank);
-  }
-  if (silent.empty()) return std::nullopt;
-  return did_not_arrive({.ranks = silent,
+  Silence silence(Clock::now(), wait_begin, time_limit_);
+  for (int rank = 0; rank < world_size_; ++rank)
+    if (rank != rank_ && pending.waits_for(rank))
+      silence.add_missing(rank, peers_[static_cast<std::size_t>(rank)].last_sign);
+  if (silence.overdue().empty()) return std::nullopt;
+  return did_not_arrive({.ranks = silence.overdue(),
                          .rank = rank_,
                          .world_size = world_size_,
                          .phase = phase_,
                          .call = call_,
-                         .waited_s = silence_s});
+                         .waited_s = silence.overdue_s()});
 }
 
 /// One look at the network.
@@ -157,7 +149,7 @@ void MpiCommunicator::set_phase(std::string_view phase) {
 void MpiCommunicator::set_time_limit(double seconds) {
   note_time_limit(seconds);
   const std::lock_guard lock(state_mutex_);
-  time_limit_s_ = seconds;
+  time_limit_ = time_limit_of(seconds);
 }
 
 void MpiCommunicator::report_progress(std::string_view doing, std::int64_t done_bytes,

@@ -101,8 +101,9 @@ void finalize_mpi() {
     MPI_Finalized(&finalised);
   }
   if (initialised == 0 || finalised != 0) return;
+  // Longer than a rank may wait for this one in a collective, so that it can say so first.
   const double set_limit_s = largest_time_limit_s;
-  const double limit_s = set_limit_s > 0 ? set_limit_s : default_time_limit_s;
+  const double limit_s = (set_limit_s > 0 ? set_limit_s : default_time_limit_s) + farewell_s;
   const int failed = first_failure_exit_code;
   const bool complete = all_ranks_came_to_the_end(failed != 0 ? farewell_s : limit_s);
   const std::lock_guard lock(mpi_mutex());

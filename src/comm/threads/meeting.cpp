@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "comm/failure.h"
+#include "comm/silence.h"
 
 namespace underkeel::comm {
 
@@ -18,18 +19,11 @@ double seconds_of(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// A year stands for "no limit": far enough, and it does not overflow the clock.
-std::chrono::steady_clock::duration duration_of(double seconds) {
-  constexpr double year_s = 365.0 * 86'400;
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(std::clamp(seconds, 0.0, year_s)));
-}
-
 }  // namespace
 
 Meeting::Meeting(int world_size) : members_(static_cast<std::size_t>(world_size)) {
   for (Member& member : members_) {
-    member.time_limit = duration_of(default_time_limit_s);
+    member.time_limit = time_limit_of(default_time_limit_s);
     member.last_sign = Clock::now();
     member.phase.reserve(text_bytes);
     member.doing.reserve(text_bytes);
@@ -50,38 +44,23 @@ void Meeting::set_failure(int rank, Error reason) {
 /// again.
 std::optional<Meeting::Clock::time_point> Meeting::check_missing(int rank) {
   const Member& own = members_[static_cast<std::size_t>(rank)];
-  const auto now = Clock::now();
-  std::vector<int> overdue;  // filled, and so allocated, only when the group fails
-  std::vector<int> left;
-  Clock::duration silence = Clock::duration::max();
-  auto look_again = Clock::time_point::max();
+  Silence silence(Clock::now(), own.wait_begin, own.time_limit);
+  std::vector<int> left;  // filled, and so allocated, only when the group fails
   for (int peer = 0; peer < world_size(); ++peer) {
     const Member& member = members_[static_cast<std::size_t>(peer)];
     if (member.arrivals >= own.arrivals) continue;
     if (member.left) left.push_back(peer);
-    const auto last_sign = std::max(own.wait_begin, member.last_sign);
-    if (now - last_sign >= own.time_limit) {
-      overdue.push_back(peer);
-      silence = std::min(silence, now - last_sign);
-    }
-    look_again = std::min(look_again, last_sign + own.time_limit);
+    silence.add_missing(peer, member.last_sign);
   }
-  MissingPeers missing{.ranks = left,
-                       .rank = rank,
-                       .world_size = world_size(),
-                       .phase = own.phase,
-                       .call = own.post.call};
-  if (!left.empty()) {
-    set_failure(rank, has_left(missing));
-    return std::nullopt;
-  }
-  if (!overdue.empty()) {
-    missing.ranks = overdue;
-    missing.waited_s = seconds_of(silence);
-    set_failure(rank, did_not_arrive(missing));
-    return std::nullopt;
-  }
-  return look_again;
+  if (left.empty() && silence.overdue().empty()) return silence.look_again();
+  const MissingPeers missing{.ranks = left.empty() ? silence.overdue() : left,
+                             .rank = rank,
+                             .world_size = world_size(),
+                             .phase = own.phase,
+                             .call = own.post.call,
+                             .waited_s = silence.overdue_s()};
+  set_failure(rank, left.empty() ? did_not_arrive(missing) : has_left(missing));
+  return std::nullopt;
 }
 
 /// The end of every call of a failed group.
@@ -157,7 +136,7 @@ void Meeting::set_phase(int rank, std::string_view phase) {
 
 void Meeting::set_time_limit(int rank, double seconds) {
   const Lock lock(mutex_);
-  members_[static_cast<std::size_t>(rank)].time_limit = duration_of(seconds);
+  members_[static_cast<std::size_t>(rank)].time_limit = time_limit_of(seconds);
 }
 
 void Meeting::report_progress(int rank, std::string_view doing, std::int64_t done_bytes,

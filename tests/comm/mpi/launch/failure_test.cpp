@@ -38,7 +38,7 @@ Ended mpirun(int ranks, const std::string& scenario, const std::string& fault = 
 TEST(MpiRun, EndsWithTheNameOfTheRankThatDoesNotCome) {
   const Ended ended = mpirun(3, "save", "rank=1 phase=save step=2 delay=600s");
 
-  EXPECT_THAT(ended.output, AllOf(HasSubstr("error: rank 1 did not arrive within 0."),
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("error: rank 1 did not arrive within "),
                                   HasSubstr("where: save at step 2, barrier of rank ")));
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_LT(ended.elapsed_s, 50);
@@ -58,7 +58,7 @@ TEST(MpiRun, EndsWhenARankFailsByItself) {
   const Ended ended = mpirun(2, "save", "rank=1 phase=save fail");
 
   EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 1: error: fault injected on rank 1"),
-                                  HasSubstr("rank 0: error: rank 1 did not arrive within 0.")));
+                                  HasSubstr("rank 0: error: rank 1 gave up: fault injected")));
   EXPECT_EQ(ended.exit_code, 3);
 }
 
@@ -91,7 +91,7 @@ TEST(MpiRun, DoesNotHangWhenARankLeavesEarly) {
   const Ended ended = mpirun(2, "leave");
 
   EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 1: done"),
-                                  HasSubstr("rank 0: error: rank 1 did not arrive within 0.")));
+                                  HasSubstr("rank 0: error: rank 1 did not arrive within ")));
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_LT(ended.elapsed_s, 50);
 }
