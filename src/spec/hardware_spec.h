@@ -30,9 +30,15 @@ struct HardwareSpec {
   bool rates_are_measured = false;
 };
 
-/// Reads a hardware.yaml (or JSON). Unknown keys are errors naming the nearest known one.
+/// Reads a hardware.yaml (or JSON): nodes, gpus_per_node, gpu_name, gpu_mem_gib, host_ram_gib
+/// (required), memlock_gib ("unlimited" is the default), swap_free_gib, out_free_gib,
+/// compute_capability, cores, link_bytes_per_s, link_latency_s, memory_bytes_per_s,
+/// disk_bytes_per_s, matmul_flops_per_s and rates_are_measured.
+/// Errors:  all problems of the file in one; unknown keys name the nearest known one.
 Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file);
-/// This machine: cores, memory, the tightest cgroup limit, memlock.
+/// This machine: the cores that the process may use, memory (the tightest limit of its control
+/// groups where that is lower) and the limit for page-locked memory. GPUs and rates are not looked
+/// at; both disks stay unknown.
 HardwareSpec this_machine();
 
 }  // namespace underkeel::spec

@@ -1,0 +1,134 @@
+// Machines: hardware.yaml, and this one as the operating system describes it.
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "base/units.h"
+#include "spec/cgroup.h"
+#include "spec/fields.h"
+#include "spec/hardware_spec.h"
+#include "spec/run_config.h"
+#include "spec/text_file.h"
+#include "spec/yaml_reader.h"
+
+namespace underkeel::spec {
+namespace {
+
+constexpr double most_gib = 1 << 30;  // an exbibyte
+
+std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool zero_is_allowed) {
+  const auto size =
+      fields.number(key, {.least = 0, .most = most_gib, .least_is_allowed = zero_is_allowed});
+  if (!size) return std::nullopt;
+  return std::llround(*size * static_cast<double>(gibibyte));
+}
+
+void read_rates(Fields& fields, HardwareSpec& machine) {
+  const auto rate = [&](std::string_view key, double fallback) {
+    return fields.number(key, {.least = 0, .most = 1e21, .least_is_allowed = false})
+        .value_or(fallback);
+  };
+  machine.link_bytes_per_s = rate("link_bytes_per_s", machine.link_bytes_per_s);
+  machine.link_latency_s =
+      fields.number("link_latency_s", {.most = 10}).value_or(machine.link_latency_s);
+  machine.memory_bytes_per_s = rate("memory_bytes_per_s", machine.memory_bytes_per_s);
+  machine.disk_bytes_per_s = rate("disk_bytes_per_s", machine.disk_bytes_per_s);
+  machine.matmul_flops_per_s = rate("matmul_flops_per_s", machine.matmul_flops_per_s);
+  machine.rates_are_measured = fields.boolean("rates_are_measured").value_or(false);
+}
+
+std::optional<std::string> content_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) return std::nullopt;
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// MemTotal of /proc/meminfo; 0 when it is not there.
+std::int64_t total_memory_bytes() {
+  std::ifstream stream("/proc/meminfo");
+  std::string key, unit;
+  std::int64_t size_kib = 0;
+  while (stream >> key >> size_kib) {
+    if (key == "MemTotal:") return size_kib * kibibyte;
+    std::getline(stream, unit);
+  }
+  return 0;
+}
+
+/// Cores that this process may run on.
+int allowed_cores() {
+  // Grows until the kernel's mask fits: machines beyond 1,024 cores exist.
+  for (int capacity = 1024; capacity <= 1 << 20; capacity *= 4) {
+    cpu_set_t* set = CPU_ALLOC(capacity);
+    const std::size_t size_bytes = CPU_ALLOC_SIZE(capacity);
+    const bool known = sched_getaffinity(0, size_bytes, set) == 0;
+    const int cores = known ? CPU_COUNT_S(size_bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return std::max(1, cores);
+  }
+  return 1;
+}
+
+}  // namespace
+
+Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
+  UK_TRY(text, read_text_file(file));
+  UK_TRY(root, read_yaml(text, file.string()));
+  if (root.kind != ValueKind::mapping)
+    return fail(ErrorCode::bad_file,
+                fmt::format("a mapping of keys is wanted, {} was found", shown(root)),
+                file.string());
+  Problems problems;
+  Fields fields(root, "", problems, QuotedValues::accept);
+  HardwareSpec machine;
+  machine.nodes = fields.integer("nodes", {1, 1 << 20}).value_or(1);
+  machine.gpus_per_node = fields.integer("gpus_per_node", {0, 1024}).value_or(0);
+  machine.gpu_name = fields.text("gpu_name").value_or("");
+  machine.gpu_mem_bytes = gibibytes(fields, "gpu_mem_gib", true).value_or(0);
+  machine.host_ram_bytes = gibibytes(fields, "host_ram_gib", false).value_or(0);
+  const Value* lock = fields.take("memlock_gib");
+  if (lock == nullptr || lock->kind != ValueKind::text || lock->text != "unlimited")
+    machine.memlock_bytes = gibibytes(fields, "memlock_gib", true);
+  machine.swap_free_bytes = gibibytes(fields, "swap_free_gib", true);
+  machine.out_free_bytes = gibibytes(fields, "out_free_gib", true);
+  machine.compute_capability = fields.text("compute_capability");
+  machine.cores = static_cast<int>(fields.integer("cores", {1, 1 << 20}).value_or(1));
+  read_rates(fields, machine);
+  if (!fields.has("host_ram_gib")) fields.problem("host_ram_gib", "the key is missing");
+  if (machine.gpus_per_node > 0 && machine.gpu_mem_bytes == 0)
+    fields.problem("gpu_mem_gib",
+                   fmt::format("{} GPUs per node need their memory's size", machine.gpus_per_node));
+  const std::vector<std::string> known = fields.asked();
+  for (const Entry* entry : fields.unread()) {
+    const std::string nearest = nearest_word(entry->key, known);
+    fields.problem(entry->key, "unknown key",
+                   nearest.empty() ? "" : fmt::format("the nearest is `{}`", nearest));
+  }
+  if (!problems.empty()) return tl::unexpected(problems.to_error(file.string()));
+  return machine;
+}
+
+HardwareSpec this_machine() {
+  HardwareSpec machine;
+  machine.cores = allowed_cores();
+  machine.host_ram_bytes = total_memory_bytes();
+  const auto limit =
+      tightest_memory_limit_bytes(content_of("/proc/self/cgroup").value_or(""),
+                                  content_of("/proc/self/mountinfo").value_or(""), content_of);
+  if (limit && (machine.host_ram_bytes == 0 || *limit < machine.host_ram_bytes))
+    machine.host_ram_bytes = *limit;
+  rlimit lock{};
+  if (getrlimit(RLIMIT_MEMLOCK, &lock) == 0 && lock.rlim_cur != RLIM_INFINITY)
+    machine.memlock_bytes = static_cast<std::int64_t>(lock.rlim_cur);
+  return machine;
+}
+
+}  // namespace underkeel::spec
