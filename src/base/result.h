@@ -30,9 +30,10 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string what, std::string 
   auto name = std::move(*UK_CONCAT(uk_result_, __LINE__))
 
 /// UK_TRY_VOID(expression): returns the error of a Result<void>, or of any Result whose value is
-/// not wanted.
-#define UK_TRY_VOID(...)                                                 \
-  do {                                                                   \
-    auto uk_result = (__VA_ARGS__);                                      \
-    if (!uk_result) return tl::unexpected(std::move(uk_result).error()); \
+/// not wanted. May be nested in a lambda inside its own argument, hence the counter.
+#define UK_TRY_VOID(...) UK_TRY_VOID_NAMED(UK_CONCAT(uk_result_, __COUNTER__), __VA_ARGS__)
+#define UK_TRY_VOID_NAMED(name, ...)                             \
+  do {                                                           \
+    auto name = (__VA_ARGS__);                                   \
+    if (!name) return tl::unexpected(std::move(name).error()); \
   } while (false)

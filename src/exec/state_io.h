@@ -24,8 +24,6 @@ class StateSink {
   virtual Result<void> write(const plan::UnitTensor& tensor, plan::StatePart part,
                              std::int64_t begin, std::int64_t end, DType type,
                              const void* from) = 0;
-  /// All pieces of this rank have been written (or `error` ended the save).
-  virtual Result<void> finish() = 0;
 };
 
 }  // namespace underkeel::exec

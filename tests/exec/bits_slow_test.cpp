@@ -39,7 +39,6 @@ class MemorySink : public exec::StateSink {
     train::widen(static_cast<const std::byte*>(from), type, end - begin, values.data() + begin);
     return {};
   }
-  Result<void> finish() override { return {}; }
 
  private:
   std::map<std::string, std::vector<float>>& into_;

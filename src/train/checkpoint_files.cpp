@@ -1,0 +1,52 @@
+#include "train/checkpoint_files.h"
+
+namespace underkeel::train {
+
+std::string stored_name(plan::StatePart part, const std::string& tensor) {
+  return part == plan::StatePart::weights ? tensor
+                                          : std::string(plan::name_of(part)) + "." + tensor;
+}
+
+std::optional<CheckpointFiles::Place> CheckpointFiles::find(const std::string& name) const {
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (const io::TensorEntry* entry = files[i].layout.find(name)) return Place{i, entry};
+  return std::nullopt;
+}
+
+std::int64_t CheckpointFiles::size_bytes() const {
+  std::int64_t sum = 0;
+  for (const LaidOutFile& file : files) sum += file.layout.file_size_bytes;
+  return sum;
+}
+
+Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
+                                           const CheckpointContent& content,
+                                           std::int64_t max_shard_bytes) {
+  const std::vector<spec::Parameter> parameters = spec::parameters_of(model);
+  const auto specs = [&](plan::StatePart part, DType type) {
+    std::vector<io::TensorSpec> tensors;
+    for (const spec::Parameter& parameter : parameters)
+      tensors.push_back(
+          {.name = stored_name(part, parameter.name), .type = type, .shape = parameter.shape()});
+    return tensors;
+  };
+  CheckpointFiles made;
+  const auto shards =
+      io::split_into_shards(specs(plan::StatePart::weights, content.weight_type), max_shard_bytes);
+  for (const io::WeightShard& shard : shards) {
+    UK_TRY(layout, io::lay_out_safetensors(shard.tensors));
+    made.files.push_back({shard.file, std::move(layout)});
+  }
+  UK_TRY(index, io::weight_index_json(shards));
+  made.weight_index = std::move(index);
+  if (!content.has_optimizer) return made;
+  for (const plan::StatePart part :
+       {plan::StatePart::master, plan::StatePart::moment1, plan::StatePart::moment2}) {
+    if (part == plan::StatePart::master && !content.has_master) continue;
+    UK_TRY(layout, io::lay_out_safetensors(specs(part, DType::f32)));
+    made.files.push_back({std::string(plan::name_of(part)) + ".safetensors", std::move(layout)});
+  }
+  return made;
+}
+
+}  // namespace underkeel::train

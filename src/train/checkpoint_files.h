@@ -1,0 +1,52 @@
+#pragma once
+// Which files a checkpoint has and where each tensor lies in them. The same on every rank, at every world
+// size and stage: a function of the model and the types alone.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_shards.h"
+#include "io/safetensors.h"
+#include "plan/schedule.h"
+#include "spec/model_spec.h"
+
+namespace underkeel::train {
+
+/// "model.norm.weight" for weights; "exp_avg.model.norm.weight" and so on for the other parts.
+std::string stored_name(plan::StatePart part, const std::string& tensor);
+
+struct CheckpointContent {
+  DType weight_type = DType::f32;
+  bool has_master = false;    // an f32 copy beside narrower weights
+  bool has_optimizer = true;  // false: weights only
+};
+
+struct LaidOutFile {
+  std::string name;  // plain file name
+  io::SafetensorsLayout layout;
+};
+
+struct CheckpointFiles {
+  std::vector<LaidOutFile> files;
+  std::string weight_index;  // text of model.safetensors.index.json; empty for one file
+
+  struct Place {
+    std::size_t file_index = 0;
+    const io::TensorEntry* entry = nullptr;
+  };
+  std::optional<Place> find(const std::string& stored_name) const;
+  std::int64_t size_bytes() const;
+};
+
+/// Weights as Hugging Face lays them out (files of at most `max_shard_bytes`), and one file for each other
+/// part.
+Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
+                                           const CheckpointContent& content,
+                                           std::int64_t max_shard_bytes);
+
+/// transformers' default of version 4, which every version reads.
+constexpr std::int64_t default_shard_bytes = 5'000'000'000;
+
+}  // namespace underkeel::train
