@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/safetensors.h"
+#include "data/tokenizer.h"
+#include "spec/hardware_spec.h"
 #include "spec/model_spec.h"
+#include "spec/run_config.h"
 #include "support/model_folder.h"
 #include "support/tensor_files.h"
 #include "support/text_files.h"
@@ -80,21 +82,52 @@ TEST(Case, MakesADataSetToShapeWhereNoneIsThere) {
   EXPECT_THAT(read_text(made.data / "dataset_info.json"), HasSubstr("long.jsonl"));
 }
 
-TEST(Case, EveryCaseOfTheFolderCanBeCompleted) {
+TEST(Case, HasATokenizerWhoseIdsAreBytes) {
+  const auto made = complete_case("tied_head", {.with_weights = false});
+
+  const auto tokenizer = value_of(data::Tokenizer::load(made.model));
+  const std::string text = "The tide's 12 \xC3\xA9\n\n  x";
+  const auto ids = value_of(tokenizer.encode(text));
+
+  ASSERT_EQ(ids.size(), text.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    EXPECT_EQ(ids[i], static_cast<unsigned char>(text[i])) << i;
+}
+
+TEST(Case, EveryCaseOfTheFolderIsAcceptedOnceCompleted) {
   int count = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(UNDERKEEL_SOURCE_DIR "/tests/cases")) {
     if (!entry.is_directory()) continue;
     const auto name = entry.path().filename().string();
-    SCOPED_TRACE(name);
     for (const auto* run_file : {"train.yaml", "train_narrow.yaml", "train_wide.yaml"}) {
       if (!std::filesystem::exists(entry.path() / run_file)) continue;
-      const auto made = complete_case(name, {.run_file = run_file, .with_weights = false});
-      EXPECT_GT(spec::parameter_count(value_of(spec::read_model_config(made.model))), 0);
+      SCOPED_TRACE(name + "/" + run_file);
+      const auto made =
+          complete_case(name, {.run_file = run_file, .with_weights = false, .zero_stage = 2});
+
+      const auto run = value_of(spec::read_run_file(made.run_file, {}));
+
+      EXPECT_EQ(run.zero.stage, 2);
+      EXPECT_EQ(run.precision, spec::Precision::bf16);
+      EXPECT_GT(spec::parameter_count(value_of(spec::read_model_config(run.model))), 0);
+      if (made.hardware_file) value_of(spec::read_hardware_file(*made.hardware_file));
       ++count;
     }
   }
-  EXPECT_GE(count, 29);  // 28 folders, one with two run files
+  EXPECT_EQ(count, 29);  // 28 folders, one with two run files
+}
+
+TEST(Examples, EveryRunFileIsAccepted) {
+  std::filesystem::current_path(UNDERKEEL_SOURCE_DIR);
+
+  for (const auto* file : {"examples/tiny/pretrain.yaml", "examples/tiny/finetune.yaml",
+                           "examples/own_text/train.yaml"}) {
+    SCOPED_TRACE(file);
+    const auto run = value_of(spec::read_run_file(file, {}));
+    EXPECT_GT(spec::parameter_count(value_of(spec::read_model_config(run.model))), 900'000);
+    EXPECT_EQ(value_of(data::Tokenizer::load(run.model)).vocabulary_size(), 1536);
+  }
 }
 
 }  // namespace
