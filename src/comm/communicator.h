@@ -93,13 +93,17 @@ using underkeel::reduce_staging_bytes;
 /// A group of one.
 std::unique_ptr<Communicator> make_single();
 
-/// `world_size` ends of one group, for ranks that are threads of this process.
+/// `world_size` ends of one group, for ranks that are threads of this process. Destroying an end
+/// tells the others that its rank has left. A thread that hangs cannot be ended by the others:
+/// after peer_lost, print and end the process without joining it.
 std::vector<std::unique_ptr<Communicator>> make_thread_group(int world_size);
 
 /// Whether this process was started by mpirun or srun (from the environment; starts nothing).
 bool started_by_mpi();
 
 /// Initialises MPI (once per process) and returns `count` independent groups over all its ranks.
+/// The buffers of a call that failed stay valid until finalize_mpi(): a transfer that has begun
+/// cannot be withdrawn.
 /// Errors: unsupported, saying how to build it in, when this binary has no MPI; bad_config when
 /// the launcher started several processes that MPI takes for separate worlds of one.
 Result<std::vector<std::unique_ptr<Communicator>>> make_mpi_groups(int count);
