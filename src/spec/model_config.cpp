@@ -99,7 +99,7 @@ std::string supported_architectures() {
 }
 
 /// The family that `architectures` and `model_type` name; null after a problem.
-const Family* find_family(Fields& fields) {
+const Family* find_family(Fields& fields, const Problems& problems) {
   const auto unsupported = [&](std::string_view key, std::string_view name) -> const Family* {
     fields.problem(key, fmt::format("`{}` is not supported", name),
                    "supported are " + supported_architectures(), ErrorCode::unsupported);
@@ -128,10 +128,9 @@ const Family* find_family(Fields& fields) {
     return unsupported("architectures", name);
   }
   if (!model_type) {
-    if (!fields.has("model_type") && !fields.has("architectures"))
+    // A value of the wrong kind has been told already.
+    if (problems.empty())
       fields.problem("architectures", "neither `architectures` nor `model_type` is given");
-    else if (fields.is_null("model_type"))
-      fields.problem("model_type", "text is wanted, null was found");
     return nullptr;
   }
   for (const Family& family : families())
@@ -322,15 +321,19 @@ void refuse_unsupported(Fields& fields) {
 /// transformers passes over a misspelt key in silence and takes the default; we name it. A key is
 /// taken for misspelt when it is within two edits of one that the file does not have.
 void refuse_misspelt(Fields& fields) {
+  constexpr std::size_t most_edits = 2;
   for (const char* key : harmless_keys) fields.take(key);
   const std::vector<std::string> known = fields.asked();
   for (const Entry* entry : fields.unread()) {
     if (entry->key.size() < 6 || entry->key.size() > 64 || entry->key.front() == '_') continue;
-    for (const std::string& candidate : known)
-      if (!fields.has(candidate) && edit_distance(entry->key, candidate) <= 2) {
+    for (const std::string& candidate : known) {
+      const std::size_t longer = std::max(entry->key.size(), candidate.size());
+      if (longer - std::min(entry->key.size(), candidate.size()) > most_edits) continue;
+      if (!fields.has(candidate) && edit_distance(entry->key, candidate) <= most_edits) {
         fields.problem(entry->key, "unknown key", fmt::format("the nearest is `{}`", candidate));
         break;
       }
+    }
   }
 }
 
@@ -344,7 +347,7 @@ Result<ModelSpec> parse_model_config(std::string_view json_text, std::string_vie
                 std::string(where));
   Problems problems;
   Fields fields(document.root, "", problems);
-  const Family* family = find_family(fields);
+  const Family* family = find_family(fields, problems);
   if (family == nullptr) return tl::unexpected(problems.to_error(where));
 
   ModelSpec model;

@@ -260,6 +260,23 @@ void read_steps(RunReading& reading) {
   run.data.seed = static_cast<std::uint64_t>(data_seed.value_or(seed));
 }
 
+/// The time that a collective may take. LLaMA-Factory's examples write 180000000, five years, where
+/// they mean "never mind"; a run that never notices a lost rank helps nobody.
+void read_time_limit(RunReading& reading) {
+  constexpr double longest_s = 86400;
+  const auto given =
+      reading.fields.number("ddp_timeout", {.least = 0, .most = 1e12, .least_is_allowed = false});
+  if (!given) return;
+  if (*given > longest_s) {
+    reading.run.notes.push_back(fmt::format(
+        "ddp_timeout: {} s is longer than a day: {} s holds; underkeel.collective_time_limit sets "
+        "it to more",
+        *given, reading.run.collective_time_limit_s));
+    return;
+  }
+  reading.run.collective_time_limit_s = reading.keep("ddp_timeout", given, 0.0);
+}
+
 struct Interval {
   std::int64_t steps = 0;
   double fraction = 0;
@@ -459,6 +476,7 @@ Result<RunConfig> read_run_file(const std::filesystem::path& file,
   read_optimizer(reading);
   read_steps(reading);
   read_events(reading);
+  read_time_limit(reading);
   read_underkeel(reading);
   const auto source = find_deepspeed(reading, deepspeed_overrides);
   sort_other_keys(reading);

@@ -4,8 +4,6 @@
 
 #include "spec/run_keys.h"
 
-#include <array>
-
 namespace underkeel::spec {
 namespace {
 
@@ -13,7 +11,8 @@ constexpr KeyUse no_effect = KeyUse::no_effect;
 constexpr KeyUse refused = KeyUse::refused;
 constexpr std::string_view off = "null|false";
 
-constexpr std::array llama_factory_keys = {
+// A plain array: clang instantiates std::array's deduction by at most 256 elements.
+constexpr RunKey llama_factory_keys[] = {
     // Model.
     RunKey{"adapter_name_or_path", refused, "null", "adapters are not supported yet"},
     RunKey{"adapter_folder", refused, "null", "adapters are not supported yet"},
@@ -311,7 +310,6 @@ constexpr std::array llama_factory_keys = {
     RunKey{"ddp_broadcast_buffers"},
     RunKey{"ddp_static_graph"},
     RunKey{"ddp_backend"},
-    RunKey{"ddp_timeout", no_effect, "", "underkeel.collective_time_limit is the key here"},
     RunKey{"fsdp", refused, "null", "write the stage in a DeepSpeed config instead"},
     RunKey{"fsdp_config", refused, "null", "write the stage in a DeepSpeed config instead"},
     RunKey{"debug"},

@@ -1,6 +1,7 @@
 // config.json of every family, against what transformers makes of the same text (goldens), and
 // every refusal with its message.
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -101,6 +102,18 @@ TEST(ModelConfig, AgreesWithTransformersInNamesShapesWindowsAndConstants) {
   }
 }
 
+TEST(ModelConfig, ReadsEveryModelFolderOfTheGoldens) {
+  int folders = 0;
+  for (const auto& folder :
+       std::filesystem::directory_iterator(UNDERKEEL_SOURCE_DIR "/tests/goldens")) {
+    if (!std::filesystem::exists(folder.path() / "config.json")) continue;
+    const auto model = read_model_config(folder.path());
+    EXPECT_TRUE(model.has_value()) << to_text(model.error());
+    ++folders;
+  }
+  EXPECT_GE(folders, 11);
+}
+
 TEST(ModelConfig, ReadsTheOldAndTheNewSpellingOfTheRotaryEmbeddingAlike) {
   const std::string scaling =
       R"("factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -195,7 +208,8 @@ TEST(ModelConfig, RefusesByNameWhatItCannotHonour) {
       {R"({"architectures": ["LlamaForCausalLM"], "model_type": "mistral"})",
        "`mistral` does not belong to architecture `LlamaForCausalLM`, whose model_type is `llama`"},
       {R"({"vocab_size": 8})", "neither `architectures` nor `model_type` is given"},
-      {R"({"model_type": null})", "text is wanted, null was found"},
+      {R"({"model_type": null})", "neither `architectures` nor `model_type` is given"},
+      {R"({"architectures": []})", "neither `architectures` nor `model_type` is given"},
       {R"({"model_type": 3})", "text is wanted, a number 3 was found"},
       {R"([1])", "a JSON object is wanted, [1] was found"},
       {llama(R"("hidden_act": "gelu_pytorch_tanh")"),

@@ -235,13 +235,41 @@ TEST_F(RunFile, StartsAfreshWhenTheOutputMayBeOverwritten) {
 
 TEST_F(RunFile, ListsOnceWhatItAcceptsWithoutEffect) {
   const auto run =
-      read(minimal("report_to: none\nddp_timeout: 180000000\nlora_rank: 8\n"
+      read(minimal("report_to: none\nlora_rank: 8\n"
                    "overwrite_cache: true\npreprocessing_num_workers: 16\n"));
 
   ASSERT_TRUE(run.has_value()) << text_of(run);
   EXPECT_TRUE(has_note(*run, "accepted without effect: overwrite_cache, lora_rank, report_to"));
-  EXPECT_TRUE(has_note(*run, "ddp_timeout has no effect: underkeel.collective_time_limit"));
   EXPECT_TRUE(has_note(*run, "preprocessing_num_workers: 16 is passed over"));
+}
+
+TEST_F(RunFile, TakesTheTimeLimitOfCollectivesFromEitherKey) {
+  EXPECT_EQ(read(minimal("ddp_timeout: 5\n"))->collective_time_limit_s, 5.0);
+  EXPECT_EQ(read(minimal("ddp_timeout: 5\nunderkeel: {collective_time_limit: 9}\n"))
+                ->collective_time_limit_s,
+            9.0);
+  const auto years = read(minimal("ddp_timeout: 180000000\n"));
+  EXPECT_EQ(years->collective_time_limit_s, 1800.0);
+  EXPECT_TRUE(has_note(*years, "ddp_timeout: 180000000 s is longer than a day: 1800 s holds"));
+}
+
+TEST_F(RunFile, ReadsTheExamplesAndTheCases) {
+  const std::filesystem::path source = UNDERKEEL_SOURCE_DIR;
+  for (const char* example : {"finetune.yaml", "pretrain.yaml"}) {
+    const auto run =
+        read_run_file(source / "examples/tiny" / example,
+                      {"deepspeed=" + (source / "examples/tiny/ds_config.json").string()});
+    EXPECT_TRUE(run.has_value()) << example << "\n" << text_of(run);
+  }
+  int cases = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(source / "tests/cases")) {
+    if (!std::filesystem::exists(folder.path() / "train.yaml")) continue;
+    const auto run =
+        read_run_file(folder.path() / "train.yaml", {"model_name_or_path=model", "output_dir=out"});
+    EXPECT_TRUE(run.has_value()) << folder.path() << "\n" << text_of(run);
+    ++cases;
+  }
+  EXPECT_GT(cases, 20);
 }
 
 TEST_F(RunFile, AcceptsKeysAtTheirNeutralValues) {
