@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "io/file.h"
 #include "io/manifest.h"
+#include "io/part_list.h"  // for those who write a save
 
 namespace underkeel::io {
 

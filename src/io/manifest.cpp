@@ -1,7 +1,6 @@
 #include "io/manifest.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "io/json_fields.h"
 #include "io/plain_name.h"
 #include "io/strict_json.h"
 
@@ -25,63 +25,6 @@ std::string part_json(const FilePart& part) {
   return fmt::format(R"({{"begin": {}, "end": {}, "xxh3_64": "{}"}})", part.begin, part.end,
                      checksum_text(part.xxh3_64));
 }
-
-/// Reads scalars out of events; shared by the manifest and the part lists.
-class FieldVisitor : public JsonVisitor {
- public:
-  explicit FieldVisitor(const std::string& source) : source_(source) {}
-
- protected:
-  tl::unexpected<Error> bad(JsonPath path, std::string_view what) const {
-    std::string field;
-    for (const JsonStep& step : path)
-      field += step.index >= 0 ? fmt::format("[{}]", step.index)
-                               : fmt::format("{}{}", field.empty() ? "" : ".", printable(step.key));
-    return fail(ErrorCode::bad_file, fmt::format("`{}` {}", field, what), source_);
-  }
-
-  Result<void> take(JsonPath path, const JsonScalar& value, std::optional<std::int64_t>& into) {
-    const auto* number = std::get_if<std::uint64_t>(&value);
-    if (number == nullptr || *number > std::numeric_limits<std::int64_t>::max())
-      return bad(path, "is not a whole number from 0 to 2^63");
-    into = static_cast<std::int64_t>(*number);
-    return {};
-  }
-  Result<void> take(JsonPath path, const JsonScalar& value, std::optional<std::string>& into) {
-    const auto* text = std::get_if<std::string_view>(&value);
-    if (text == nullptr) return bad(path, "is not a text");
-    into = std::string(*text);
-    return {};
-  }
-  Result<void> take_checksum(JsonPath path, const JsonScalar& value,
-                             std::optional<std::uint64_t>& into) {
-    const auto* text = std::get_if<std::string_view>(&value);
-    if (text != nullptr) into = parse_checksum(*text);
-    if (!into) return bad(path, "is not a checksum of 16 hexadecimal digits");
-    return {};
-  }
-
-  /// One part being read.
-  struct PartDraft {
-    std::optional<std::int64_t> begin;
-    std::optional<std::int64_t> end;
-    std::optional<std::uint64_t> xxh3_64;
-  };
-  Result<void> take_part_field(JsonPath path, const JsonScalar& value, PartDraft& part) {
-    const std::string& key = path.back().key;
-    if (key == "begin") return take(path, value, part.begin);
-    if (key == "end") return take(path, value, part.end);
-    if (key == "xxh3_64") return take_checksum(path, value, part.xxh3_64);
-    return {};
-  }
-  Result<FilePart> finished(JsonPath path, const PartDraft& part) const {
-    if (!part.begin || !part.end || !part.xxh3_64)
-      return bad(path, "lacks one of begin, end, xxh3_64");
-    return FilePart{*part.begin, *part.end, *part.xxh3_64};
-  }
-
-  const std::string& source_;
-};
 
 class ManifestVisitor final : public FieldVisitor {
  public:
@@ -246,51 +189,6 @@ class ManifestVisitor final : public FieldVisitor {
   PartDraft part_;
 };
 
-class RankPartsVisitor final : public FieldVisitor {
- public:
-  RankPartsVisitor(RankParts& parts, const std::string& source)
-      : FieldVisitor(source), parts_(parts) {}
-
-  Result<void> finish() {
-    if (!rank_ || !has_parts_)
-      return fail(ErrorCode::bad_file, "the list lacks one of rank, parts", source_);
-    parts_.rank = *rank_;
-    return {};
-  }
-
-  Result<void> begin_object(JsonPath path) override {
-    if (path.size() == 2) {
-      part_ = {};
-      tensor_.reset();
-    }
-    return {};
-  }
-  Result<void> begin_array(JsonPath path) override {
-    if (path.size() == 1 && path[0].key == "parts") has_parts_ = true;
-    return {};
-  }
-  Result<void> scalar(JsonPath path, const JsonScalar& value) override {
-    if (path.size() == 1 && path[0].key == "rank") return take(path, value, rank_);
-    if (path.size() != 3 || path[0].key != "parts") return {};
-    if (path[2].key == "tensor") return take(path, value, tensor_);
-    return take_part_field(path, value, part_);
-  }
-  Result<void> end(JsonPath path) override {
-    if (path.size() != 2 || path[0].key != "parts") return {};
-    UK_TRY(part, finished(path, part_));
-    if (!tensor_) return bad(path, "lacks its tensor");
-    parts_.entries.push_back({std::move(*tensor_), part});
-    return {};
-  }
-
- private:
-  RankParts& parts_;
-  std::optional<std::int64_t> rank_;
-  bool has_parts_ = false;
-  std::optional<std::string> tensor_;
-  PartDraft part_;
-};
-
 Result<void> check_tensor(const CheckpointTensor& tensor, std::int64_t file_size_bytes,
                           const std::string& path) {
   const auto bad = [&](std::string what) {
@@ -403,63 +301,6 @@ Result<void> check_manifest(const Manifest& manifest, const std::string& path) {
                   fmt::format("the tensors `{}` and `{}` overlap in {}", printable(name),
                               printable(std::get<3>(ranges[i])), printable(file)),
                   path);
-  }
-  return {};
-}
-
-Result<std::string> to_json(const RankParts& parts) {
-  std::string json = fmt::format(R"({{"rank": {}, "parts": [)", parts.rank);
-  std::string_view separator = "";
-  for (const RankParts::Entry& entry : parts.entries) {
-    UK_TRY(tensor, json_quoted(entry.tensor));
-    json += fmt::format(R"({}{{"tensor": {}, "begin": {}, "end": {}, "xxh3_64": "{}"}})",
-                        std::exchange(separator, ", "), tensor, entry.part.begin, entry.part.end,
-                        checksum_text(entry.part.xxh3_64));
-  }
-  return json + "]}";
-}
-
-Result<RankParts> parse_rank_parts(std::string_view text, const std::string& source) {
-  RankParts parts;
-  RankPartsVisitor visitor(parts, source);
-  UK_TRY_VOID(read_strict_json(text, source, visitor));
-  UK_TRY_VOID(visitor.finish());
-  return parts;
-}
-
-Result<void> merge_parts(Manifest& manifest, std::span<const RankParts> ranks) {
-  std::map<std::string_view, CheckpointTensor*> tensors;
-  for (CheckpointTensor& tensor : manifest.tensors) {
-    tensor.parts.clear();
-    tensors[tensor.name] = &tensor;
-  }
-  for (const RankParts& rank : ranks) {
-    for (const RankParts::Entry& entry : rank.entries) {
-      const auto found = tensors.find(entry.tensor);
-      if (found == tensors.end())
-        return fail(ErrorCode::io,
-                    fmt::format("rank {} wrote a tensor that is not part of the save", rank.rank),
-                    "tensor " + printable(entry.tensor));
-      // A rank whose shard of a small tensor is empty has nothing to add.
-      if (entry.part.begin != entry.part.end) found->second->parts.push_back(entry.part);
-    }
-  }
-  for (CheckpointTensor& tensor : manifest.tensors) {
-    std::sort(tensor.parts.begin(), tensor.parts.end(),
-              [](const FilePart& a, const FilePart& b) { return a.begin < b.begin; });
-    std::int64_t position = tensor.begin;
-    const auto uncovered = [&](std::int64_t end) {
-      return fail(ErrorCode::io,
-                  position < end
-                      ? fmt::format("bytes {} to {} were written by no rank", position, end)
-                      : fmt::format("bytes {} to {} were written twice", end, position),
-                  fmt::format("{}, tensor {}", tensor.file, printable(tensor.name)));
-    };
-    for (const FilePart& part : tensor.parts) {
-      if (part.begin != position) return uncovered(part.begin);
-      position = part.end;
-    }
-    if (position != tensor.end) return uncovered(tensor.end);
   }
   return {};
 }

@@ -55,21 +55,4 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& path);
 /// and shape need, is covered by its parts exactly, and overlaps no other.
 Result<void> check_manifest(const Manifest& manifest, const std::string& path);
 
-/// The parts of tensors that one rank wrote; ranks send it to rank 0 as text.
-struct RankParts {
-  struct Entry {
-    std::string tensor;
-    FilePart part;
-  };
-  std::int64_t rank = 0;
-  std::vector<Entry> entries;
-};
-
-Result<std::string> to_json(const RankParts& parts);
-Result<RankParts> parse_rank_parts(std::string_view text, const std::string& source);
-
-/// Puts the parts of all ranks into the tensors of `manifest`, and checks that they cover each
-/// tensor exactly. Errors: io, naming the tensor, the bytes and the ranks.
-Result<void> merge_parts(Manifest& manifest, std::span<const RankParts> ranks);
-
 }  // namespace underkeel::io

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "io/manifest.h"
+#include "io/part_list.h"
 
 using namespace underkeel;
 using namespace underkeel::io;

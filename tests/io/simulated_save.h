@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/checkpoint.h"
+#include "io/part_list.h"
 #include "io/safetensors.h"
 
 namespace underkeel::io {
