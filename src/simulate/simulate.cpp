@@ -6,8 +6,6 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "plan/lifetimes.h"
-#include "plan/uses.h"
 
 namespace underkeel::simulate {
 
@@ -172,37 +170,6 @@ Simulation simulate(const plan::Plan& plan, const spec::HardwareSpec& hardware) 
   time_segments(plan, rates, simulation);
   time_step(plan, rates, simulation);
   return simulation;
-}
-
-std::vector<BytesAt> bytes_over_time(const plan::Plan& plan, const plan::Timeline& timeline,
-                                     plan::MemorySpace space) {
-  struct Event {
-    double time_s = 0;
-    std::int64_t change_bytes = 0;
-  };
-  const plan::Schedule& schedule = plan.schedule;
-  std::vector<Event> events;
-  for (const plan::Span& span : timeline.spans) {
-    const plan::Op& op = schedule.find(span.segment)->ops[index(span.op)];
-    const plan::BufferId born = plan::acquired_by(op);
-    const plan::BufferId gone = plan::released_by(op);
-    if (born == plan::no_buffer && gone == plan::no_buffer) continue;
-    const plan::Buffer& buffer = schedule.buffer(born != plan::no_buffer ? born : gone);
-    if (buffer.space != space) continue;
-    events.push_back(
-        {span.end_s, born != plan::no_buffer ? buffer.size_bytes : -buffer.size_bytes});
-  }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const Event& a, const Event& b) { return a.time_s < b.time_s; });
-  std::vector<BytesAt> curve = {{0, plan::persistent_bytes(schedule, space)}};
-  for (const Event& event : events) {
-    if (curve.back().time_s == event.time_s) {
-      curve.back().size_bytes += event.change_bytes;
-    } else {
-      curve.push_back({event.time_s, curve.back().size_bytes + event.change_bytes});
-    }
-  }
-  return curve;
 }
 
 }  // namespace underkeel::simulate

@@ -1,6 +1,7 @@
 #pragma once
 // Predicts a plan's run from the machine's rates: when every operation begins and ends, how long a
-// step and a save take, and how many bytes live at every moment. Runs nothing.
+// step and a save take. Runs nothing. (Bytes at every operation: plan::live_bytes; at every moment of a
+// timeline: plan::bytes_over_time.)
 
 #include <cstdint>
 #include <vector>
@@ -73,15 +74,5 @@ Simulation simulate(const plan::Plan& plan, const spec::HardwareSpec& hardware);
 /// The window that plan.accumulation_steps asks for: micro.only, or micro.first, micro.middle ...,
 /// micro.last; then update. Empty when the plan does not train.
 std::vector<plan::SegmentKind> window_of(const plan::Plan& plan);
-
-/// Bytes living in one space as time passes: from `time_s` to the next entry, `size_bytes` live.
-struct BytesAt {
-  double time_s = 0;
-  std::int64_t size_bytes = 0;
-};
-/// Lanes overlap, so this may lie above or below the curve in list order (plan::live_bytes); the
-/// arena holds either.
-std::vector<BytesAt> bytes_over_time(const plan::Plan& plan, const plan::Timeline& timeline,
-                                     plan::MemorySpace space);
 
 }  // namespace underkeel::simulate

@@ -238,8 +238,11 @@ TEST(Simulate, BytesOverTimeFollowAcquireAndRelease) {
   run.add(SegmentKind::update, 0, &timeline);
 
   std::vector<std::pair<double, std::int64_t>> curve;
-  for (const BytesAt& at : bytes_over_time(plan, timeline, plan::MemorySpace::device))
-    curve.emplace_back(at.time_s, at.size_bytes);
+  for (const plan::Moment& moment :
+       plan::bytes_over_time(plan.schedule, timeline, plan::MemorySpace::device)) {
+    curve.emplace_back(moment.time_s, moment.size_bytes);
+    EXPECT_EQ(moment.by_kind[index(plan::BufferKind::activations)], moment.size_bytes);
+  }
 
   using P = std::pair<double, std::int64_t>;
   EXPECT_THAT(curve, ElementsAre(P{0, 160}, P{2, 120}, P{5, 100}));

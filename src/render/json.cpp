@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "plan/op_text.h"
+#include "render/render.h"
+
+namespace underkeel::render {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json spaces_of(const plan::Plan& plan, const Outlook& outlook) {
+  Json spaces = Json::object();
+  for (int s = 0; s < plan::memory_space_count; ++s) {
+    const auto space = static_cast<plan::MemorySpace>(s);
+    const std::optional<SpacePeak> peak = peak_of(plan, space);
+    if (!peak) continue;
+    Json by_segment = Json::object();
+    for (const plan::Peak& one : plan.peaks)
+      if (one.space == space) by_segment[std::string(name_of(one.segment))] = one.size_bytes;
+    Json by_kind = Json::object();
+    for (std::size_t kind = 0; kind < peak->by_kind.size(); ++kind)
+      by_kind[std::string(name_of(static_cast<plan::BufferKind>(kind)))] = peak->by_kind[kind];
+    const auto& budget = outlook.budgets[index(space)];
+    spaces[std::string(name_of(space))] = {
+        {"peak_bytes", peak->peak_bytes},
+        {"budget_bytes", budget ? Json(budget->size_bytes) : Json()},
+        {"budget_reason", budget ? Json(budget->reason) : Json()},
+        {"peak_segment", name_of(peak->segment)},
+        {"by_segment", by_segment},
+        {"by_kind", by_kind}};
+  }
+  return spaces;
+}
+
+Json phases_of(const plan::Plan& plan) {
+  constexpr std::pair<Phase, const char*> names[] = {{Phase::load, "load"},
+                                                     {Phase::first_step, "first_step"},
+                                                     {Phase::step, "step"},
+                                                     {Phase::update, "update"},
+                                                     {Phase::evaluate, "evaluate"},
+                                                     {Phase::save, "save"},
+                                                     {Phase::after_save, "after_save"},
+                                                     {Phase::resume, "resume"}};
+  Json phases = Json::object();
+  for (const auto& [phase, name] : names) {
+    Json bytes = Json::object();
+    for (int s = 0; s < plan::memory_space_count; ++s) {
+      const auto space = static_cast<plan::MemorySpace>(s);
+      if (const std::int64_t size = bytes_of_phase(plan, phase, space); size > 0)
+        bytes[std::string(name_of(space))] = size;
+    }
+    phases[name] = bytes;
+  }
+  return phases;
+}
+
+Json decisions_of(const plan::Plan& plan) {
+  Json decisions = Json::array();
+  for (const plan::Decision& decision : plan.decisions) {
+    Json alternatives = Json::array();
+    for (const plan::Alternative& alternative : decision.alternatives)
+      alternatives.push_back({{"value", alternative.value}, {"effect", alternative.effect}});
+    decisions.push_back({{"subject", decision.subject},
+                         {"value", decision.value},
+                         {"reason", decision.reason},
+                         {"alternatives", alternatives}});
+  }
+  return decisions;
+}
+
+}  // namespace
+
+std::string plan_json(const plan::Plan& plan, const Outlook& outlook) {
+  Json program = Json::array();
+  for (const plan::Program::Step& step : plan.schedule.program.steps)
+    program.push_back({{"from", name_of(step.from)}, {"to", name_of(step.to)}});
+  Json suggestions = Json::array();
+  for (const Suggestion& suggestion : outlook.suggestions)
+    suggestions.push_back({{"change", suggestion.change},
+                           {"space", name_of(suggestion.space)},
+                           {"peak_bytes", suggestion.peak_bytes},
+                           {"effect", suggestion.effect}});
+  Json times;
+  if (outlook.times)
+    times = {{"step_s", outlook.times->step_s},
+             {"micro_step_s", outlook.times->micro_step_s},
+             {"update_s", outlook.times->update_s},
+             {"save_s", outlook.times->save_s},
+             {"save_wait_s", outlook.times->save_wait_s}};
+  const Json whole = {{"fits", outlook.fits},
+                      {"ranks", plan.world_size},
+                      {"stage", plan.stage},
+                      {"parameters", plan.parameter_count},
+                      {"spaces", spaces_of(plan, outlook)},
+                      {"overhead_bytes", plan.overhead_bytes},
+                      {"phases", phases_of(plan)},
+                      {"times", times},
+                      {"program", program},
+                      {"decisions", decisions_of(plan)},
+                      {"suggestions", suggestions},
+                      {"plan_hash", fmt::format("{:016x}", plan.hash)}};
+  return whole.dump(2) + "\n";
+}
+
+std::string trace_json(const plan::Plan& plan, const plan::Timeline& timeline, int rank) {
+  constexpr double microseconds = 1e6;
+  const plan::Schedule& schedule = plan.schedule;
+  const plan::OpText text(schedule);
+  // One event a line, written as they come: a timeline may hold a million of them.
+  std::string trace = "{\"traceEvents\":[\n";
+  trace += Json{{"ph", "M"},
+                {"pid", rank},
+                {"name", "process_name"},
+                {"args", {{"name", fmt::format("rank {}", rank)}}}}
+               .dump();
+  for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane)
+    trace += ",\n" + Json{{"ph", "M"},
+                          {"pid", rank},
+                          {"tid", lane},
+                          {"name", "thread_name"},
+                          {"args", {{"name", schedule.lanes[lane].name}}}}
+                         .dump();
+  for (const plan::Span& span : timeline.spans) {
+    const plan::Op& op = schedule.find(span.segment)->ops[index(span.op)];
+    trace += ",\n" + Json{{"ph", "X"},
+                          {"pid", rank},
+                          {"tid", index(span.lane)},
+                          {"ts", span.begin_s * microseconds},
+                          {"dur", (span.end_s - span.begin_s) * microseconds},
+                          {"cat", name_of(span.segment)},
+                          {"name", text.name_of(op)},
+                          {"args", {{"op", index(span.op)}, {"does", text.of(op)}}}}
+                         .dump();
+  }
+  for (int s = 0; s < plan::memory_space_count; ++s) {
+    const auto space = static_cast<plan::MemorySpace>(s);
+    const auto moments = plan::bytes_over_time(schedule, timeline, space);
+    if (moments.size() == 1 && moments[0].size_bytes == 0) continue;
+    for (const plan::Moment& moment : moments)
+      trace += ",\n" + Json{{"ph", "C"},
+                            {"pid", rank},
+                            {"ts", moment.time_s * microseconds},
+                            {"name", fmt::format("{} bytes", name_of(space))},
+                            {"args", {{"bytes", moment.size_bytes}}}}
+                           .dump();
+  }
+  return trace + "\n]}\n";
+}
+
+}  // namespace underkeel::render

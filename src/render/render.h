@@ -1,0 +1,71 @@
+#pragma once
+// Shows a plan: as a table, as JSON for other programs, as a picture, as a trace for Perfetto.
+// Not here: the listing (plan/listing.h).
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/timeline.h"
+
+namespace underkeel::render {
+
+/// A change that makes a plan fit, and what it then needs.
+struct Suggestion {
+  std::string change;  // "per_device_train_batch_size=2 gradient_accumulation_steps=8"
+  plan::MemorySpace space = plan::MemorySpace::device;
+  std::int64_t peak_bytes = 0;
+  std::string effect;  // "step +4%"; may be empty
+};
+
+/// Predicted times, where a simulation was made.
+struct Times {
+  double step_s = 0;
+  double micro_step_s = 0;
+  double update_s = 0;
+  double save_s = 0;
+  double save_wait_s = 0;
+};
+
+/// What is known about a plan besides the plan.
+struct Outlook {
+  bool fits = true;
+  std::array<std::optional<plan::Budget>, plan::memory_space_count> budgets;
+  std::vector<Suggestion> suggestions;
+  std::optional<Times> times;
+};
+
+/// The peak of a space by kind: the segment that needs most, its kinds, and under `overhead` the gaps
+/// of the arena, so that the kinds add up to what is reserved.
+struct SpacePeak {
+  std::int64_t peak_bytes = 0;  // the arena
+  plan::SegmentKind segment = plan::SegmentKind::load;
+  std::array<std::int64_t, plan::buffer_kind_count> by_kind{};
+};
+/// None when the plan has nothing in that space.
+std::optional<SpacePeak> peak_of(const plan::Plan& plan, plan::MemorySpace space);
+
+/// Bytes that a phase of a run needs in a space: the largest peak of its segments. A save runs under
+/// the following step, so it needs what that does too.
+enum class Phase { load, first_step, step, update, evaluate, save, after_save, resume };
+std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space);
+
+/// Peaks by segment and kind, one table a space, with the budget where there is one.
+std::string peak_table(const plan::Plan& plan, const Outlook& outlook);
+
+/// One JSON object: {fits, ranks, parameters, spaces, phases, times, program, decisions, suggestions,
+/// overhead_bytes, plan_hash}.
+std::string plan_json(const plan::Plan& plan, const Outlook& outlook);
+
+/// Trace Event JSON: a row per lane, a counter per memory space. `rank` is the process.
+std::string trace_json(const plan::Plan& plan, const plan::Timeline& timeline, int rank = 0);
+
+/// A self-contained SVG: what every lane does over time, and under it the bytes of `space` by kind.
+/// Hovering names the operation. Operations narrower than the eye can part are drawn as one.
+std::string picture_svg(const plan::Plan& plan, const plan::Timeline& timeline,
+                        plan::MemorySpace space = plan::MemorySpace::device);
+
+}  // namespace underkeel::render

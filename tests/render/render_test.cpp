@@ -1,0 +1,163 @@
+#include "render/render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "plan/lifetimes.h"
+#include "simulate/simulate.h"
+#include "support/planned.h"
+
+namespace underkeel::render {
+namespace {
+
+using nlohmann::json;
+using plan::MemorySpace;
+using plan::SegmentKind;
+using ::testing::HasSubstr;
+
+plan::Plan small_plan() {
+  return planner::make_plan(test::two_layer_request(3));
+}
+
+plan::Timeline step_of(const plan::Plan& plan) {
+  simulate::SimulatedRun run(plan, simulate::rates_of({}, plan.world_size));
+  plan::Timeline timeline;
+  for (const SegmentKind kind : simulate::window_of(plan)) run.add(kind, 0, &timeline);
+  return timeline;
+}
+
+TEST(RenderJson, SaysWhatThePlanNeeds) {
+  plan::Plan plan = small_plan();
+  plan.hash = 0x1234;
+  plan.decisions = {{.subject = "recompute",
+                     .value = "none",
+                     .reason = "it fits",
+                     .alternatives = {{"block", "step +30%"}}}};
+  Outlook outlook{.fits = false};
+  outlook.budgets[0] = plan::Budget{.size_bytes = 1000, .reason = "--memory"};
+  outlook.suggestions = {{.change = "zero.stage=3", .peak_bytes = 900, .effect = "step +4%"}};
+  outlook.times = Times{.step_s = 1.5};
+
+  const json found = json::parse(plan_json(plan, outlook));
+
+  EXPECT_EQ(found["fits"], false);
+  EXPECT_EQ(found["ranks"], 2);
+  EXPECT_EQ(found["parameters"], plan.parameter_count);
+  const json& device = found["spaces"]["device"];
+  EXPECT_EQ(device["peak_bytes"], plan.layout.size_bytes[0]);
+  EXPECT_EQ(device["budget_bytes"], 1000);
+  EXPECT_EQ(device["peak_segment"], "micro.only");
+  EXPECT_EQ(device["by_segment"].size(), plan.schedule.segments.size());
+  std::int64_t sum = 0;
+  for (const auto& [kind, size] : device["by_kind"].items()) sum += size.get<std::int64_t>();
+  EXPECT_EQ(sum, plan.layout.size_bytes[0]) << "kinds and gaps make up the arena";
+  EXPECT_EQ(found["spaces"]["host"]["budget_bytes"], nullptr);
+  EXPECT_FALSE(found["spaces"].contains("nvme"));
+  EXPECT_EQ(found["decisions"][0]["alternatives"][0]["effect"], "step +30%");
+  EXPECT_EQ(found["suggestions"][0]["peak_bytes"], 900);
+  EXPECT_EQ(found["times"]["step_s"], 1.5);
+  EXPECT_EQ(found["plan_hash"], "0000000000001234");
+  EXPECT_EQ(found["program"].size(), plan.schedule.program.steps.size());
+}
+
+TEST(RenderJson, PhasesAreThePeaksOfTheirSegments) {
+  const plan::Plan plan = small_plan();
+
+  const json phases = json::parse(plan_json(plan, {}))["phases"];
+
+  const auto peak = [&](SegmentKind kind) {
+    const auto live =
+        plan::live_bytes(plan.schedule, *plan.schedule.find(kind), MemorySpace::device);
+    return *std::max_element(live.begin(), live.end());
+  };
+  EXPECT_EQ(phases["load"]["device"], peak(SegmentKind::load));
+  EXPECT_EQ(phases["resume"]["device"], peak(SegmentKind::resume));
+  EXPECT_EQ(phases["update"]["device"], peak(SegmentKind::update));
+  EXPECT_EQ(phases["step"]["device"], peak(SegmentKind::micro_only));
+  EXPECT_EQ(phases["evaluate"]["device"], peak(SegmentKind::evaluate));
+  // A save runs under the next step; nothing is needed once that a later step does not need.
+  for (const char* phase : {"first_step", "save", "after_save"})
+    EXPECT_EQ(phases[phase], phases["step"]) << phase;
+}
+
+TEST(RenderTable, HasARowForEverySegmentAndAColumnForEveryKindInUse) {
+  plan::Plan plan;
+  plan.layout.size_bytes[0] = 4096;
+  plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}},
+                {.segment = SegmentKind::update, .size_bytes = 3072, .by_kind = {1024, 0, 2048}}};
+  Outlook outlook;
+  outlook.budgets[0] = plan::Budget{.size_bytes = 8192, .reason = "--memory"};
+
+  EXPECT_EQ(peak_table(plan, outlook),
+            "device: 4.0 KiB of 8.0 KiB (--memory)\n"
+            "                     total      weights    optimizer\n"
+            "  load             1.0 KiB      1.0 KiB            -\n"
+            "  update           3.0 KiB      1.0 KiB      2.0 KiB\n");
+}
+
+TEST(RenderTrace, HasEveryOperationOnItsLane) {
+  const plan::Plan plan = small_plan();
+  const plan::Timeline timeline = step_of(plan);
+
+  const json events = json::parse(trace_json(plan, timeline, 3))["traceEvents"];
+
+  std::size_t operations = 0;
+  double most_bytes = 0;
+  bool has_lane = false;
+  for (const json& event : events) {
+    EXPECT_EQ(event["pid"], 3);
+    if (event["ph"] == "X") {
+      const plan::Span& span = timeline.spans[operations++];
+      EXPECT_EQ(event["tid"], index(span.lane));
+      EXPECT_DOUBLE_EQ(event["ts"].get<double>(), span.begin_s * 1e6);
+      EXPECT_EQ(event["cat"], name_of(span.segment));
+    }
+    if (event["ph"] == "C" && event["name"] == "device bytes")
+      most_bytes = std::max(most_bytes, event["args"]["bytes"].get<double>());
+    has_lane =
+        has_lane || (event["name"] == "thread_name" && event["args"]["name"] == "collective");
+  }
+  EXPECT_EQ(operations, timeline.spans.size());
+  EXPECT_TRUE(has_lane);
+  EXPECT_GT(most_bytes, static_cast<double>(plan.persistent_bytes[0]));
+  EXPECT_LE(most_bytes, static_cast<double>(plan.layout.size_bytes[0]));
+}
+
+TEST(RenderPicture, DrawsLanesKindsAndTheArena) {
+  const plan::Plan plan = small_plan();
+
+  const std::string svg = picture_svg(plan, step_of(plan));
+
+  EXPECT_THAT(svg, HasSubstr("<title>micro.first: gather layers.0"));
+  EXPECT_THAT(svg, HasSubstr(">collective</text>"));
+  EXPECT_THAT(svg, HasSubstr("<title>activations</title>"));
+  EXPECT_THAT(svg, HasSubstr(" MiB</text>"));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST(RenderPicture, ALongTimelineStaysSmall) {
+  const plan::Plan plan = small_plan();
+  const plan::Timeline step = step_of(plan);
+  plan::Timeline many;
+  const double step_s = step.spans.back().end_s;
+  for (int i = 0; i < 100; ++i)
+    for (plan::Span span : step.spans) {
+      span.begin_s += i * step_s;
+      span.end_s += i * step_s;
+      many.spans.push_back(span);
+    }
+
+  EXPECT_LT(picture_svg(plan, many).size(), 2'000'000u);
+}
+
+TEST(RenderPicture, AnEmptyTimelineIsDrawnToo) {
+  const std::string svg = picture_svg(small_plan(), {});
+
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace underkeel::render
