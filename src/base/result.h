@@ -32,8 +32,8 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string what, std::string 
 /// UK_TRY_VOID(expression): returns the error of a Result<void>, or of any Result whose value is
 /// not wanted. May be nested in a lambda inside its own argument, hence the counter.
 #define UK_TRY_VOID(...) UK_TRY_VOID_NAMED(UK_CONCAT(uk_result_, __COUNTER__), __VA_ARGS__)
-#define UK_TRY_VOID_NAMED(name, ...)                             \
-  do {                                                           \
-    auto name = (__VA_ARGS__);                                   \
+#define UK_TRY_VOID_NAMED(name, ...)                           \
+  do {                                                         \
+    auto name = (__VA_ARGS__);                                 \
     if (!name) return tl::unexpected(std::move(name).error()); \
   } while (false)

@@ -82,6 +82,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_json_stays_inside_cpp_files(self):
         self.write("src/base/a.h", "#include <nlohmann/json.hpp>\n")
+        self.write("src/base/b.h", "#include <nlohmann/json_fwd.hpp>\n")
         self.write("src/base/a.cpp", "#include <nlohmann/json.hpp>\n")
 
         self.assertEqual(self.problems(), ["src/base/a.h:1: <nlohmann/json.hpp> may be included "
