@@ -90,7 +90,7 @@ class Bpe final : public Model {
     UK_TRY_VOID(take_merges(config.merges));
     unknown_token_ = config.unknown_token;
     if (unknown_token_) unknown_id_ = id_of(*unknown_token_);
-    for (int byte = 0; byte < 256; ++byte)
+    for (int byte = 0; byte < 256 && byte_fallback_; ++byte)
       byte_ids_.push_back(id_of(fmt::format("<0x{:02X}>", byte)));
     return {};
   }

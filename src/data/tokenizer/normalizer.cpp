@@ -1,6 +1,7 @@
 #include "data/tokenizer/normalizer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unicode/bytestream.h>
@@ -11,11 +12,27 @@
 namespace underkeel::data {
 namespace {
 
+// ICU's NFC held to the code points of Unicode 9.
+struct FilteredNfc {
+  UErrorCode status = U_ZERO_ERROR;
+  icu::UnicodeSet known{icu::UnicodeString::fromUTF8("[:age=9.0:]"), status};
+  const icu::Normalizer2* full = icu::Normalizer2::getNFCInstance(status);
+  std::optional<icu::FilteredNormalizer2> filtered;
+
+  FilteredNfc() {
+    known.freeze();
+    if (U_SUCCESS(status)) filtered.emplace(*full, known);
+  }
+};
+
+// Made once: the set takes milliseconds.
+const FilteredNfc& filtered_nfc() {
+  static const FilteredNfc made;
+  return made;
+}
+
 class Nfc final : public Normalizer {
  public:
-  Nfc(const icu::Normalizer2& full, icu::UnicodeSet known)
-      : known_(std::move(known)), filtered_(full, known_) {}
-
   Result<std::string> normalize(std::string_view text) const override {
     // Below U+0300, that is below the lead byte CC, nothing composes or moves.
     if (std::all_of(text.begin(), text.end(),
@@ -24,18 +41,14 @@ class Nfc final : public Normalizer {
     std::string result;
     icu::StringByteSink<std::string> sink(&result, static_cast<std::int32_t>(text.size()));
     UErrorCode status = U_ZERO_ERROR;
-    filtered_.normalizeUTF8(0,
-                            icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())),
-                            sink, nullptr, status);
+    filtered_nfc().filtered->normalizeUTF8(
+        0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr,
+        status);
     if (U_FAILURE(status))
       return fail(ErrorCode::bad_file, fmt::format("NFC normalization: {}", u_errorName(status)),
                   fmt::format("text of {} bytes", text.size()));
     return result;
   }
-
- private:
-  icu::UnicodeSet known_;
-  icu::FilteredNormalizer2 filtered_;
 };
 
 class Sequence final : public Normalizer {
@@ -58,13 +71,10 @@ class Sequence final : public Normalizer {
 }  // namespace
 
 Result<std::unique_ptr<Normalizer>> make_nfc_normalizer() {
-  UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* full = icu::Normalizer2::getNFCInstance(status);
-  icu::UnicodeSet known(icu::UnicodeString::fromUTF8("[:age=9.0:]"), status);
-  if (U_FAILURE(status))
-    return fail(ErrorCode::unsupported, fmt::format("ICU has no NFC: {}", u_errorName(status)));
-  known.freeze();
-  return std::make_unique<Nfc>(*full, std::move(known));
+  if (U_FAILURE(filtered_nfc().status))
+    return fail(ErrorCode::unsupported,
+                fmt::format("ICU has no NFC: {}", u_errorName(filtered_nfc().status)));
+  return std::make_unique<Nfc>();
 }
 
 std::unique_ptr<Normalizer> make_normalizer_sequence(

@@ -159,7 +159,8 @@ std::unique_ptr<PreTokenizer> make_split(Regex regex, SplitBehavior behavior, bo
 Result<std::unique_ptr<PreTokenizer>> make_byte_level(ByteLevelOptions options) {
   std::unique_ptr<PreTokenizer> words;
   if (options.use_regex) {
-    UK_TRY(regex, Regex::compile(gpt2_pattern));
+    static const Result<Regex> compiled = Regex::compile(gpt2_pattern);
+    UK_TRY(regex, compiled);
     words = make_split(std::move(regex), SplitBehavior::isolated, false);
   }
   return std::make_unique<ByteLevel>(options.add_prefix_space, std::move(words));
