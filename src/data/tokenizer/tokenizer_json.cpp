@@ -5,10 +5,14 @@
 #include <functional>
 #include <limits>
 
-#include "data/tokenizer/json_field.h"
+#include <nlohmann/json.hpp>
+
+#include "data/json_field.h"
 
 namespace underkeel::data {
 namespace {
+
+using Json = nlohmann::json;
 
 // Sequences may hold sequences; no real file goes deeper than two.
 constexpr int deepest_nesting = 8;

@@ -1,0 +1,194 @@
+#include "data/dataset_info.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/nearest_word.h"
+#include "base/units.h"
+#include "data/json_field.h"
+
+namespace underkeel::data {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t largest_info_bytes = 64 * mebibyte;
+
+const std::vector<std::string> entry_keys = {
+    "file_name",  "formatting", "columns",    "tags",           "num_samples",
+    "ranking",    "subset",     "split",      "folder",         "hf_hub_url",
+    "ms_hub_url", "om_hub_url", "script_url", "cloud_file_name"};
+const std::vector<std::string> column_keys = {
+    "prompt", "query",  "response", "history", "messages", "system", "tools",
+    "images", "videos", "audios",   "chosen",  "rejected", "kto_tag"};
+const std::vector<std::string> extensions = {".txt", ".json", ".jsonl"};
+
+class EntryReader {
+ public:
+  EntryReader(io::FileSystem& files, const std::filesystem::path& folder, std::string name)
+      : files_(files),
+        folder_(folder),
+        name_(std::move(name)),
+        where_(fmt::format("{}: {}", (folder / "dataset_info.json").string(), name_)) {}
+
+  Result<DatasetEntry> read(const Json& json) {
+    if (!json.is_object())
+      return fail(ErrorCode::bad_config, fmt::format("entry `{}` is not an object", name_), where_);
+    UK_TRY_VOID(check_keys(json, entry_keys, "entry"));
+    UK_TRY_VOID(check_format(json));
+    DatasetEntry entry{.name = name_};
+    UK_TRY(columns, read_columns(json));
+    entry.columns = std::move(columns);
+    if (const Json* count = find_field(json, "num_samples")) {
+      if (!count->is_number_integer() || count->get<std::int64_t>() < 1)
+        return fail(ErrorCode::bad_config, "`num_samples` is not a number from 1", where_);
+      entry.sample_count = count->get<std::int64_t>();
+    }
+    UK_TRY(paths, read_files(json));
+    entry.files = std::move(paths);
+    return entry;
+  }
+
+ private:
+  Result<void> check_keys(const Json& object, const std::vector<std::string>& known,
+                          std::string_view what) const {
+    for (const auto& [key, value] : object.items()) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string nearest = nearest_word(key, known);
+      return fail(ErrorCode::bad_config,
+                  fmt::format("unknown key `{}` in {} `{}`{}", io::printable(key), what, name_,
+                              nearest.empty() ? "" : fmt::format(", nearest is `{}`", nearest)),
+                  where_, nearest.empty() ? "" : fmt::format("write `{}`", nearest));
+    }
+    return {};
+  }
+
+  Result<void> check_format(const Json& json) const {
+    for (const std::string_view key :
+         {"hf_hub_url", "ms_hub_url", "om_hub_url", "script_url", "cloud_file_name"})
+      if (find_field(json, key) != nullptr)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("`{}` of data set `{}`: data is read from files only", key, name_),
+                    where_, "download the files and name them with `file_name`");
+    UK_TRY(formatting, text_field(json, where_, "formatting"));
+    if (!formatting.empty() && formatting != "alpaca")
+      return fail(
+          ErrorCode::unsupported,
+          fmt::format("formatting `{}` of data set `{}` is not supported yet", formatting, name_),
+          where_, "stage pt reads `formatting: alpaca` with one text a record");
+    UK_TRY(ranking, bool_field(json, where_, "ranking", false));
+    if (ranking)
+      return fail(ErrorCode::unsupported,
+                  fmt::format("data set `{}` holds preferences (ranking: true)", name_), where_);
+    return {};
+  }
+
+  // A `columns` that is there leaves out every column that it does not name.
+  Result<Columns> read_columns(const Json& json) const {
+    const Json* field = find_field(json, "columns");
+    if (field == nullptr) return Columns{};
+    if (!field->is_object())
+      return fail(ErrorCode::bad_config, "`columns` is not an object", where_);
+    UK_TRY_VOID(check_keys(*field, column_keys, "columns of"));
+    UK_TRY(prompt, text_field(*field, where_, "prompt"));
+    UK_TRY(query, text_field(*field, where_, "query"));
+    UK_TRY(response, text_field(*field, where_, "response"));
+    return Columns{prompt, query, response};
+  }
+
+  Result<std::vector<std::string>> read_files(const Json& json) const {
+    std::vector<std::string> names;
+    const Json* field = find_field(json, "file_name");
+    if (field != nullptr && field->is_string()) names.push_back(field->get<std::string>());
+    if (field != nullptr && field->is_array())
+      for (const Json& name : *field)
+        if (name.is_string()) names.push_back(name.get<std::string>());
+    if (names.empty() || (field->is_array() && names.size() != field->size()))
+      return fail(ErrorCode::bad_config, fmt::format("data set `{}` names no `file_name`", name_),
+                  where_);
+    std::vector<std::string> paths;
+    for (const std::string& name : names) {
+      const std::string path = (folder_ / name).string();
+      UK_TRY(stat, files_.stat(path));
+      if (!stat)
+        return fail(ErrorCode::not_found,
+                    fmt::format("data set `{}`: there is no such file", name_), path,
+                    "dataset_dir says where the files are");
+      if (stat->kind != io::FileKind::folder) {
+        paths.push_back(path);
+        continue;
+      }
+      UK_TRY(entries, files_.list(path));
+      for (const io::FolderEntry& entry : entries)
+        if (entry.kind == io::FileKind::file && !entry.name.starts_with('.'))
+          paths.push_back(io::join_path(path, entry.name));
+    }
+    if (paths.empty())
+      return fail(ErrorCode::not_found, fmt::format("data set `{}`: the folder is empty", name_),
+                  (folder_ / names[0]).string());
+    UK_TRY_VOID(check_extensions(paths));
+    return paths;
+  }
+
+  Result<void> check_extensions(const std::vector<std::string>& paths) const {
+    const std::string first = std::filesystem::path(paths[0]).extension().string();
+    for (const std::string& path : paths) {
+      const std::string extension = std::filesystem::path(path).extension().string();
+      if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
+        return fail(ErrorCode::unsupported,
+                    fmt::format("files that end in `{}` are not supported yet", extension), path,
+                    "write .txt, .json or .jsonl");
+      if (extension != first)
+        return fail(ErrorCode::bad_config,
+                    fmt::format("data set `{}` mixes files that end in `{}` and `{}`", name_, first,
+                                extension),
+                    path, "one kind of file in a data set");
+    }
+    return {};
+  }
+
+  io::FileSystem& files_;
+  const std::filesystem::path& folder_;
+  std::string name_;
+  std::string where_;
+};
+
+}  // namespace
+
+Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
+                                                    const std::filesystem::path& folder,
+                                                    const std::vector<std::string>& names) {
+  const std::string path = (folder / "dataset_info.json").string();
+  if (!files.exists(path))
+    return fail(ErrorCode::not_found, "there is no dataset_info.json", path,
+                "dataset_dir names the folder that holds it");
+  UK_TRY(text, files.read_text(path, largest_info_bytes));
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& exception) {
+    return fail(ErrorCode::bad_file, fmt::format("not valid JSON: {}", exception.what()), path);
+  }
+  if (!json.is_object()) return fail(ErrorCode::bad_file, "the file is not a JSON object", path);
+  std::vector<DatasetEntry> entries;
+  for (const std::string& name : names) {
+    if (!json.contains(name)) {
+      std::vector<std::string> known;
+      for (const auto& [key, value] : json.items()) known.push_back(key);
+      const std::string nearest = nearest_word(name, known);
+      return fail(ErrorCode::not_found, fmt::format("there is no data set `{}`", name), path,
+                  !nearest.empty()     ? fmt::format("write `{}`", nearest)
+                  : known.size() <= 20 ? fmt::format("it has: {}", fmt::join(known, ", "))
+                                       : fmt::format("it has {} others", known.size()));
+    }
+    UK_TRY(entry, EntryReader(files, folder, name).read(json[name]));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace underkeel::data

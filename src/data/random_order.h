@@ -1,0 +1,27 @@
+#pragma once
+// The random orders of the tools whose runs we continue: torch's for an epoch, numpy's for splits
+// and for choosing records.
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace underkeel::data {
+
+/// torch.randperm(count) with a CPU generator seeded with `seed`. `count` is below 2^32.
+std::vector<std::uint32_t> torch_permutation(std::int64_t count, std::uint64_t seed);
+
+/// numpy.random.default_rng(seed).permutation(count), which `datasets` uses for train_test_split.
+std::vector<std::uint32_t> numpy_permutation(std::int64_t count, std::uint64_t seed);
+
+/// numpy.random.seed(seed), then permutation() as often as wanted: the state goes on.
+class LegacyNumpy {
+ public:
+  explicit LegacyNumpy(std::uint64_t seed) : words_(static_cast<std::uint32_t>(seed)) {}
+  std::vector<std::uint32_t> permutation(std::int64_t count);
+
+ private:
+  std::mt19937 words_;
+};
+
+}  // namespace underkeel::data

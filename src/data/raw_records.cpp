@@ -1,0 +1,190 @@
+#include "data/raw_records.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+
+namespace underkeel::data {
+namespace {
+
+constexpr std::size_t look_ahead_bytes = 4096;
+
+bool is_json_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+std::string_view without_leading_space(std::string_view text) {
+  while (!text.empty() && is_json_space(text[0])) text.remove_prefix(1);
+  return text;
+}
+
+// Prose may begin with a bracket, a list of records begins with [{".
+bool begins_like_a_list_of_objects(std::string_view text) {
+  if (!text.starts_with('[')) return false;
+  text = without_leading_space(text.substr(1));
+  return text.starts_with('{') && without_leading_space(text.substr(1)).starts_with('"');
+}
+
+bool first_line_is_an_object(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return nlohmann::json::accept(line.begin(), line.end());
+}
+
+}  // namespace
+
+Result<RawRecordReader> RawRecordReader::open(io::FileSystem& files, const std::string& path,
+                                              std::int64_t largest_record_bytes) {
+  UK_TRY(stream, TextStream::open(files, path));
+  RawRecordReader reader(std::move(stream), path, largest_record_bytes);
+  UK_TRY_VOID(reader.skip_byte_order_mark());
+  UK_TRY_VOID(reader.choose_form());
+  return reader;
+}
+
+Result<void> RawRecordReader::skip_byte_order_mark() {
+  UK_TRY(start, stream_.peek(3));
+  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF"))
+    return fail(ErrorCode::bad_file, "the file is UTF-16", path_,
+                "iconv -f UTF-16 -t UTF-8 makes it UTF-8");
+  if (start == "\xEF\xBB\xBF") {
+    had_byte_order_mark_ = true;
+    stream_.skip(3);
+    line_begin_ = 3;
+  }
+  return {};
+}
+
+Result<void> RawRecordReader::choose_form() {
+  UK_TRY(start, stream_.peek(look_ahead_bytes));
+  const std::string_view text = without_leading_space(start);
+  const std::string extension = std::filesystem::path(path_).extension().string();
+  if (extension == ".txt") {
+    const bool list = begins_like_a_list_of_objects(text);
+    if (list || first_line_is_an_object(text))
+      return fail(ErrorCode::bad_file,
+                  fmt::format("content is {}, name ends in .txt",
+                              list ? "a JSON list" : "one JSON object a line"),
+                  path_, fmt::format("rename it to end in {}", list ? ".json" : ".jsonl"));
+    return {};
+  }
+  form_ = FileForm::json_lines;
+  if (!text.starts_with('[')) return {};
+  form_ = FileForm::json_list;
+  UK_TRY(bracket, next_significant());
+  take(bracket);
+  return {};
+}
+
+Result<bool> RawRecordReader::next(RawRecord& record) {
+  if (form_ == FileForm::json_list) return next_element(record);
+  while (true) {
+    record.line = line_;
+    record.column = 1;
+    UK_TRY(found,
+           stream_.read_line(record.text, form_ == FileForm::text_lines, largest_record_bytes_));
+    if (!found) return false;
+    ++line_;
+    const bool blank = without_leading_space(record.text).empty();
+    if (form_ == FileForm::text_lines || !blank) return true;
+  }
+}
+
+void RawRecordReader::take(char c) {
+  stream_.skip(1);
+  if (c != '\n') return;
+  ++line_;
+  line_begin_ = stream_.offset();
+}
+
+Result<char> RawRecordReader::next_significant() {
+  while (true) {
+    UK_TRY(text, stream_.window());
+    if (text.empty()) return '\0';
+    if (!is_json_space(text[0])) return text[0];
+    take(text[0]);
+  }
+}
+
+bool RawRecordReader::cut(std::string reason) {
+  done_ = true;
+  cut_short_ = CutShort{line_, std::move(reason)};
+  return false;
+}
+
+Result<bool> RawRecordReader::next_element(RawRecord& record) {
+  if (done_) return false;
+  UK_TRY(c, next_significant());
+  const auto at = [&] { return fmt::format("byte {}", stream_.offset()); };
+  const auto whole = [&] { return fmt::format("after {} whole records", element_count_); };
+  if (c == '\0') return cut(fmt::format("the file ends at {}, inside the list, {}", at(), whole()));
+  if (c == ']') {
+    take(c);
+    done_ = true;
+    UK_TRY(more, next_significant());
+    if (more != '\0') return cut(fmt::format("{} follows the end of the list", at()));
+    return false;
+  }
+  if (element_count_ > 0) {
+    if (c != ',') return cut(fmt::format("a comma is missing at {}, {}", at(), whole()));
+    take(c);
+    UK_TRY(begin, next_significant());
+    if (begin == ']') return cut(fmt::format("nothing follows the comma before {}", at()));
+  }
+  record.line = line_;
+  record.column = stream_.offset() - line_begin_ + 1;
+  UK_TRY_VOID(read_element(record.text));
+  if (cut_short_) return false;
+  ++element_count_;
+  return true;
+}
+
+// Reads up to the comma or bracket that ends an element of the list.
+Result<void> RawRecordReader::read_element(std::string& text) {
+  text.clear();
+  std::int64_t depth = 0;
+  bool in_text = false;
+  bool escaped = false;
+  while (true) {
+    UK_TRY(window, stream_.window());
+    if (window.empty()) {
+      cut(fmt::format("the file ends at byte {}, inside {}, after {} whole records",
+                      stream_.offset(), in_text ? "a text" : "a record", element_count_));
+      return {};
+    }
+    std::size_t used = 0;
+    bool ended = false;
+    for (; used < window.size() && !ended; ++used) {
+      const char c = window[used];
+      if (c == '\n') {
+        ++line_;
+        line_begin_ = stream_.offset() + static_cast<std::int64_t>(used) + 1;
+      }
+      if (in_text) {
+        in_text = escaped || c != '"';
+        escaped = !escaped && c == '\\';
+      } else if (c == '"') {
+        in_text = true;
+      } else if (c == '{' || c == '[') {
+        ++depth;
+      } else if (depth == 0 && (c == ',' || c == ']')) {
+        ended = true;
+      } else if (c == '}' || c == ']') {
+        --depth;
+      }
+    }
+    if (ended) --used;
+    text += window.substr(0, used);
+    stream_.skip(used);
+    if (static_cast<std::int64_t>(text.size()) > largest_record_bytes_)
+      return fail(ErrorCode::bad_file,
+                  fmt::format("a record is longer than {}", format_bytes(largest_record_bytes_)),
+                  fmt::format("{}, before byte {}", path_, stream_.offset()));
+    if (ended) return {};
+  }
+}
+
+}  // namespace underkeel::data

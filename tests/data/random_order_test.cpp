@@ -1,0 +1,46 @@
+// Expected values from torch 2.11 and numpy 2.4.
+
+#include "data/random_order.h"
+
+#include <gmock/gmock.h>
+
+namespace underkeel::data {
+namespace {
+
+using testing::ElementsAre;
+
+// h = h * 1000003 + value, modulo 2^61: tells whole orders apart.
+std::uint64_t hash_of(const std::vector<std::uint32_t>& order) {
+  __extension__ unsigned __int128 hash = 0;
+  for (const std::uint32_t value : order)
+    hash = (hash * 1000003 + value) % (std::uint64_t{1} << 61);
+  return static_cast<std::uint64_t>(hash);
+}
+
+TEST(TorchPermutation, IsThatOfTorch) {
+  EXPECT_THAT(torch_permutation(10, 42), ElementsAre(2, 6, 1, 8, 4, 5, 0, 9, 3, 7));
+  EXPECT_THAT(torch_permutation(10, 1234), ElementsAre(5, 4, 8, 2, 6, 9, 1, 7, 0, 3));
+  EXPECT_EQ(hash_of(torch_permutation(1000, 43)), 1526996031953422202u);
+  EXPECT_EQ(hash_of(torch_permutation(100000, 42)), 2075563514428100078u);
+  EXPECT_EQ(hash_of(torch_permutation(5, (std::uint64_t{1} << 33) + 1)), 1694194990909306184u);
+}
+
+TEST(NumpyPermutation, IsThatOfItsDefaultGenerator) {
+  EXPECT_THAT(numpy_permutation(10, 42), ElementsAre(5, 6, 0, 7, 3, 2, 4, 9, 1, 8));
+  EXPECT_THAT(numpy_permutation(3, 0), ElementsAre(2, 0, 1));
+  EXPECT_THAT(numpy_permutation(1, 0), ElementsAre(0));
+  EXPECT_EQ(hash_of(numpy_permutation(1000, 7)), 3386227354392630u);
+  EXPECT_EQ(hash_of(numpy_permutation(100000, 123456789012)), 1655728735145122106u);
+  EXPECT_EQ(hash_of(numpy_permutation(70000, (std::uint64_t{1} << 40) + 5)), 93159139356381094u);
+}
+
+TEST(LegacyNumpyPermutation, GoesOnFromTheStateOfTheOneBefore) {
+  LegacyNumpy numpy(42);
+
+  EXPECT_THAT(numpy.permutation(10), ElementsAre(8, 1, 5, 0, 7, 2, 9, 4, 3, 6));
+  EXPECT_EQ(hash_of(numpy.permutation(100000)), 1672692142033189202u);
+  EXPECT_THAT(numpy.permutation(5), ElementsAre(1, 3, 2, 4, 0));
+}
+
+}  // namespace
+}  // namespace underkeel::data
