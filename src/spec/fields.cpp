@@ -38,10 +38,13 @@ bool Fields::is_null(std::string_view key) const {
 }
 
 std::string Fields::name(std::string_view key) const {
-  for (const Entry& entry : mapping_.entries)
-    if (entry.key == key && entry.key_place.line > 0)
-      return fmt::format("{}{} (line {})", prefix_, key, entry.key_place.line);
-  return fmt::format("{}{}", prefix_, key);
+  std::string name = prefix_ + std::string(key);
+  for (const Entry& entry : mapping_.entries) {
+    if (entry.key != key) continue;
+    if (entry.value.overridden) return name + " (command line)";
+    if (entry.key_place.line > 0) return name + fmt::format(" (line {})", entry.key_place.line);
+  }
+  return name;
 }
 
 void Fields::problem(std::string_view key, std::string what, std::string fix, ErrorCode code) {

@@ -51,7 +51,7 @@ class Fields {
 
   void problem(std::string_view key, std::string what, std::string fix = {},
                ErrorCode code = ErrorCode::bad_config);
-  /// `prefix` + key, and the line when the file has one: "zero_optimization.stage (line 4)".
+  /// `prefix` + key, and where it stands: "zero_optimization.stage (line 4)", "... (command line)".
   std::string name(std::string_view key) const;
   /// Keys that nothing asked for, in the file's order.
   std::vector<const Entry*> unread() const;

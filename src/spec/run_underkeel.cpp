@@ -54,7 +54,9 @@ class Section {
     return nullptr;
   }
 
-  void refuse_unknown() {
+  /// Ends the section: unknown keys are problems, what was converted is noted.
+  void finish() {
+    for (const std::string& said : fields_.notes()) reading_.run.notes.push_back(said);
     const std::vector<std::string> known = fields_.asked();
     for (const Entry* entry : fields_.unread()) {
       const std::string nearest = nearest_word(entry->key, known);
@@ -132,7 +134,7 @@ void read_underkeel(RunReading& reading) {
     Section section(reading, *memory, "underkeel.memory.");
     run.device_budget_bytes = section.bytes("device");
     run.host_budget_bytes = section.bytes("host");
-    section.refuse_unknown();
+    section.finish();
   }
   if (const Value* save = top.section("save")) {
     Section section(reading, *save, "underkeel.save.");
@@ -141,9 +143,9 @@ void read_underkeel(RunReading& reading) {
         section.keep("asynchronous", inner.boolean("asynchronous"), run.save.asynchronous);
     run.save_time_limit_s =
         section.keep("time_limit", inner.number("time_limit", seconds), run.save_time_limit_s);
-    section.refuse_unknown();
+    section.finish();
   }
-  top.refuse_unknown();
+  top.finish();
 }
 
 }  // namespace underkeel::spec

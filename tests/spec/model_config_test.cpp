@@ -153,6 +153,69 @@ TEST(ModelConfig, ScalesYarnAsTheReferenceVectorSays) {
   EXPECT_TRUE(model->rope.truncate);
 }
 
+TEST(ModelConfig, CountsTheParametersThatModelCardsName) {
+  struct Card {
+    std::string config;
+    std::int64_t parameters;
+  };
+  const std::vector<Card> cards = {
+      // Llama-2-7B.
+      {R"({"architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
+        "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+        "intermediate_size": 11008, "max_position_embeddings": 4096, "model_type": "llama",
+        "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+        "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null,
+        "tie_word_embeddings": false, "torch_dtype": "float16", "use_cache": true,
+        "vocab_size": 32000})",
+       6'738'415'616},
+      // Llama-3.1-405B.
+      {R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
+        "attention_dropout": 0.0, "bos_token_id": 128000, "eos_token_id": 128001,
+        "hidden_act": "silu", "hidden_size": 16384, "initializer_range": 0.02,
+        "intermediate_size": 53248, "max_position_embeddings": 131072, "mlp_bias": false,
+        "model_type": "llama", "num_attention_heads": 128, "num_hidden_layers": 126,
+        "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+        "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+        "rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+        "use_cache": true, "vocab_size": 128256})",
+       405'853'388'800},
+      // Mistral-7B-v0.1.
+      {R"({"architectures": ["MistralForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
+        "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+        "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral",
+        "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+        "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 4096,
+        "tie_word_embeddings": false, "torch_dtype": "bfloat16", "vocab_size": 32000})",
+       7'241'732'096},
+      // Qwen2.5-0.5B.
+      {R"({"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0,
+        "bos_token_id": 151643, "eos_token_id": 151643, "hidden_act": "silu",
+        "hidden_size": 896, "initializer_range": 0.02, "intermediate_size": 4864,
+        "max_position_embeddings": 32768, "max_window_layers": 24, "model_type": "qwen2",
+        "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768,
+        "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
+        "use_mrope": false, "use_sliding_window": false, "vocab_size": 151936})",
+       494'032'768},
+      // Qwen3-0.6B.
+      {R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false,
+        "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151645,
+        "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "initializer_range": 0.02,
+        "intermediate_size": 3072, "max_position_embeddings": 40960, "max_window_layers": 28,
+        "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+        "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null,
+        "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true,
+        "torch_dtype": "bfloat16", "use_cache": true, "use_sliding_window": false,
+        "vocab_size": 151936})",
+       596'049'920}};
+  for (const Card& card : cards) {
+    const auto model = parse_model_config(card.config, "config.json");
+    ASSERT_TRUE(model.has_value()) << to_text(model.error());
+    EXPECT_EQ(parameter_count(*model), card.parameters);
+  }
+}
+
 TEST(ModelConfig, TakesSeveralEndTokens) {
   const auto model =
       parse_model_config(llama(R"("eos_token_id": [5, 7], "bos_token_id": null)"), "c");

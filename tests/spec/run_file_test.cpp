@@ -123,10 +123,11 @@ underkeel:
   collective_time_limit: 60
   resume_weights_only: true
   memory: {device: 2GiB, host: 1.5 GB}
-  save: {asynchronous: false, time_limit: 90}
+  save: {asynchronous: "false", time_limit: 90}
 )"));
 
   ASSERT_TRUE(run.has_value()) << text_of(run);
+  EXPECT_TRUE(has_note(*run, "underkeel.save.asynchronous (line 16): \"false\" in quotes"));
   EXPECT_EQ(run->ranks, 4);
   EXPECT_EQ(run->threads_per_rank, 2);
   EXPECT_EQ(run->recompute, Recompute::cheap);
@@ -399,8 +400,9 @@ TEST_F(RunFile, RefusesBrokenOverrides) {
     EXPECT_NE(text_of(read(minimal(), {word})).find("key=value is wanted on the command line"),
               std::string::npos)
         << word;
-  EXPECT_NE(text_of(read(minimal(), {"learning_rte=1"})).find("the nearest is `learning_rate`"),
-            std::string::npos);
+  EXPECT_EQ(text_of(read(minimal(), {"learning_rte=1"})),
+            "error: unknown key\nwhere: " + (root_ / "train.yaml").string() +
+                ", learning_rte (command line)\ntry:   the nearest is `learning_rate`");
   EXPECT_NE(text_of(read(minimal(), {"dataset.x=1"})).find("\"text\" has no keys below it"),
             std::string::npos);
 }
