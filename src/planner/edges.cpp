@@ -40,14 +40,25 @@ LaneId lane_of(const Op& op, bool overlap) {
 
 using Clock = std::array<std::uint32_t, lanes::count>;
 
+/// How an entry uses a buffer, and on which lane.
+struct EntryUse {
+  plan::EntryId entry{};
+  plan::Access access{};
+  LaneId lane{};
+  bool operator==(const EntryUse&) const = default;
+};
+using EntryUses = std::unordered_map<BufferId, std::vector<EntryUse>>;
+
 /// Adds the edges of one segment.
 class Edges {
  public:
   Edges(const plan::Schedule& schedule, const plan::ArenaLayout& layout,
-        const std::unordered_map<BufferId, std::vector<std::pair<plan::EntryId, plan::Access>>>&
-            entry_uses,
-        const std::vector<LaneId>& entry_lane)
-      : schedule_(schedule), layout_(layout), entry_uses_(entry_uses), entry_lane_(entry_lane) {}
+        const EntryUses& entry_uses)
+      : schedule_(schedule),
+        layout_(layout),
+        entry_uses_(entry_uses),
+        states_(schedule.buffers.size()),
+        released_(schedule.buffers.size(), -1) {}
 
   void add_to(plan::Segment& segment) {
     clocks_.resize(segment.ops.size());
@@ -101,9 +112,9 @@ class Edges {
     const Op& op = segment.ops[i];
     if (const BufferId id = plan::acquired_by(op); id != plan::no_buffer) return take_bytes(id);
     if (const BufferId id = plan::released_by(op); id != plan::no_buffer)
-      return depend_on_all_uses(states_[id]);
+      return depend_on_all_uses(states_[index(id)]);
     plan::for_each_use(schedule_, op, [&](BufferId id, plan::Access access) {
-      const BufferState& state = states_[id];
+      const BufferState& state = states_[index(id)];
       depend(state.last_write);
       if (plan::writes(access)) depend_on_all_uses(state);
     });
@@ -118,7 +129,7 @@ class Edges {
     auto tenant = tenants.lower_bound(begin);
     if (tenant != tenants.begin() && std::prev(tenant)->second.end_bytes > begin) --tenant;
     while (tenant != tenants.end() && tenant->first < end) {
-      depend(released_[tenant->second.buffer]);
+      depend(released_[index(tenant->second.buffer)]);
       const auto [old_begin, old] = *tenant;
       tenant = tenants.erase(tenant);
       if (old_begin < begin) tenants[old_begin] = {begin, old.buffer};
@@ -131,16 +142,16 @@ class Edges {
     const Op& op = segment.ops[i];
     const auto position = static_cast<std::int64_t>(i);
     if (const BufferId id = plan::acquired_by(op); id != plan::no_buffer) {
-      states_[id] = BufferState();
-      states_[id].last_write = position;
+      states_[index(id)] = BufferState();
+      states_[index(id)].last_write = position;
       return;
     }
     if (const BufferId id = plan::released_by(op); id != plan::no_buffer) {
-      released_[id] = position;
+      released_[index(id)] = position;
       return;
     }
     plan::for_each_use(schedule_, op, [&](BufferId id, plan::Access access) {
-      BufferState& state = states_[id];
+      BufferState& state = states_[index(id)];
       if (plan::reads(access)) state.last_read[index(op.lane)] = position;
       if (plan::writes(access)) {
         state = BufferState();
@@ -153,27 +164,52 @@ class Edges {
     plan::for_each_use(schedule_, op, [&](BufferId id, plan::Access access) {
       const auto found = entry_uses_.find(id);
       if (found == entry_uses_.end()) return;
-      for (const auto& [entry, entry_access] : found->second) {
-        if (!plan::writes(access) && !plan::writes(entry_access)) continue;
-        if (op.entry == entry || entry_lane_[index(entry)] == op.lane) continue;
-        if (!waited_[index(op.lane)].insert(entry).second) continue;
-        op.after_entry.push_back(entry);
+      for (const EntryUse& use : found->second) {
+        if (!plan::writes(access) && !plan::writes(use.access)) continue;
+        if (op.entry == use.entry || use.lane == op.lane) continue;
+        if (!waited_[index(op.lane)].insert(use.entry).second) continue;
+        op.after_entry.push_back(use.entry);
       }
     });
   }
 
   const plan::Schedule& schedule_;
   const plan::ArenaLayout& layout_;
-  const std::unordered_map<BufferId, std::vector<std::pair<plan::EntryId, plan::Access>>>&
-      entry_uses_;
-  const std::vector<LaneId>& entry_lane_;
+  const EntryUses& entry_uses_;
   std::vector<Clock> clocks_;
   std::vector<std::size_t> dependencies_;
-  std::unordered_map<BufferId, BufferState> states_;
-  std::unordered_map<BufferId, std::int64_t> released_;
+  std::vector<BufferState> states_;     // by buffer
+  std::vector<std::int64_t> released_;  // by buffer: list position of its Release
   std::array<std::map<std::int64_t, Tenancy>, plan::memory_space_count> tenants_;
   std::array<std::unordered_set<plan::EntryId>, lanes::count> waited_;
 };
+
+/// Which segments may run, at any distance, after one that leaves an entry in flight.
+std::array<bool, plan::segment_kind_count> reachable_from(const plan::Program& program,
+                                                          plan::SegmentKind origin) {
+  std::array<bool, plan::segment_kind_count> reached{};
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const plan::Program::Step& step : program.steps) {
+      if (reached[index(step.to)] || !(step.from == origin || reached[index(step.from)])) continue;
+      reached[index(step.to)] = grown = true;
+    }
+  }
+  return reached;
+}
+
+/// Appends the uses that the entries of one segment make of each buffer, each once.
+void collect_entry_uses(const plan::Schedule& schedule, const plan::Segment& segment,
+                        EntryUses& uses) {
+  for (const Op& op : segment.ops) {
+    if (op.entry == plan::no_entry) continue;
+    plan::for_each_use(schedule, op, [&](BufferId id, plan::Access access) {
+      auto& known = uses[id];
+      const EntryUse use{op.entry, access, op.lane};
+      if (std::find(known.rbegin(), known.rend(), use) == known.rend()) known.push_back(use);
+    });
+  }
+}
 
 }  // namespace
 
@@ -182,20 +218,13 @@ void assign_lanes(plan::Segment& segment, bool overlap) {
 }
 
 void add_edges(plan::Schedule& schedule, const plan::ArenaLayout& layout) {
-  std::unordered_map<BufferId, std::vector<std::pair<plan::EntryId, plan::Access>>> entry_uses;
-  std::vector<LaneId> entry_lane(schedule.entries.size());
-  for (const plan::Segment& segment : schedule.segments)
-    for (const Op& op : segment.ops) {
-      if (op.entry == plan::no_entry) continue;
-      entry_lane[index(op.entry)] = op.lane;
-      plan::for_each_use(schedule, op, [&](BufferId id, plan::Access access) {
-        auto& uses = entry_uses[id];
-        if (uses.empty() || uses.back() != std::pair(op.entry, access))
-          uses.emplace_back(op.entry, access);
-      });
-    }
-  for (plan::Segment& segment : schedule.segments)
-    Edges(schedule, layout, entry_uses, entry_lane).add_to(segment);
+  for (plan::Segment& segment : schedule.segments) {
+    EntryUses uses;
+    for (const plan::Segment& earlier : schedule.segments)
+      if (reachable_from(schedule.program, earlier.kind)[index(segment.kind)])
+        collect_entry_uses(schedule, earlier, uses);
+    Edges(schedule, layout, uses).add_to(segment);
+  }
 }
 
 }  // namespace underkeel::planner

@@ -36,7 +36,7 @@ bool is_sharded(const plan::Unit& unit, StatePart part) {
   return part == StatePart::weights ? unit.weights_sharded : unit.optimizer_sharded;
 }
 
-// About two thousand pieces per part of a whole model, within 64 Ki and 4 Mi elements.
+// About five hundred pieces per part of a rank's state, within 256 Ki and 4 Mi elements.
 std::int64_t piece_elements(const plan::Schedule& schedule) {
   std::int64_t total = 0;
   std::int64_t largest = 1;
@@ -44,7 +44,7 @@ std::int64_t piece_elements(const plan::Schedule& schedule) {
     total += unit.shard_elements;
     largest = std::max(largest, unit.shard_elements);
   }
-  const std::int64_t piece = std::clamp<std::int64_t>(total / 2048, 64 * kibibyte, 4 * mebibyte);
+  const std::int64_t piece = std::clamp<std::int64_t>(total / 512, 256 * kibibyte, 4 * mebibyte);
   return std::min(round_up(piece, 1024), largest);
 }
 
