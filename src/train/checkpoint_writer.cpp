@@ -58,19 +58,8 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::begin(io::FileSystem
   control.set_phase(fmt::format("save at step {}", request.step));
   std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(files, layout, std::move(request)));
   writer->parts_.rank = control.rank();
-  const SaveRequest& r = writer->request_;
-  const std::string folder = io::temporary_checkpoint_path(r.output, r.step);
-  UK_TRY_VOID(on_rank_0(control, [&]() -> Result<void> {
-    UK_TRY_VOID(io::begin_checkpoint(files, r.output, r.step));
-    for (const LaidOutFile& file : layout.files)
-      UK_TRY_VOID(io::create_safetensors(files, folder + "/" + file.name, file.layout));
-    for (const ExtraFile& extra : r.extra)
-      UK_TRY_VOID(files.write_text_durably(folder + "/" + extra.name, extra.text));
-    if (!layout.weight_index.empty())
-      UK_TRY_VOID(files.write_text_durably(folder + "/" + std::string(io::weight_index_file),
-                                           layout.weight_index));
-    return {};
-  }));
+  UK_TRY_VOID(on_rank_0(control, [&] { return writer->make_files(); }));
+  const std::string folder = writer->folder();
   const auto open_all = [&]() -> Result<void> {
     for (const LaidOutFile& file : layout.files) {
       UK_TRY(opened, files.open_for_update(folder + "/" + file.name));
@@ -82,19 +71,49 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::begin(io::FileSystem
   return writer;
 }
 
+std::string CheckpointWriter::folder() const {
+  return request_.is_checkpoint ? io::temporary_checkpoint_path(request_.output, request_.step)
+                                : io::join_path(request_.output, "tmp-model");
+}
+
+Result<void> CheckpointWriter::make_files() {
+  if (request_.is_checkpoint) {
+    UK_TRY_VOID(io::begin_checkpoint(files_, request_.output, request_.step));
+  } else {
+    UK_TRY_VOID(files_.remove_tree(folder()));
+    UK_TRY_VOID(files_.make_folders(folder()));
+  }
+  for (const LaidOutFile& file : layout_.files)
+    UK_TRY_VOID(io::create_safetensors(files_, io::join_path(folder(), file.name), file.layout));
+  for (const ExtraFile& extra : request_.extra)
+    UK_TRY_VOID(files_.write_text_durably(io::join_path(folder(), extra.name), extra.text));
+  if (layout_.weight_index.empty()) return {};
+  return files_.write_text_durably(io::join_path(folder(), io::weight_index_file),
+                                   layout_.weight_index);
+}
+
 Result<void> CheckpointWriter::write(const plan::UnitTensor& tensor, plan::StatePart part,
                                      std::int64_t begin, std::int64_t end, DType type,
                                      const void* from) {
   const std::string name = stored_name(part, tensor.name);
   const auto found = places_.find(name);
   if (found == places_.end()) return {};
+  if (write_error_) return {};
   const io::TensorEntry& entry = *found->second.entry;
   UK_CHECK(entry.type == type, "a save writes the type that was laid out: " + name);
   const std::span bytes(static_cast<const std::byte*>(from),
                         static_cast<std::size_t>(bytes_of(type, end - begin)));
-  io::PartWriter out(open_[found->second.file_index], entry.begin + bytes_of(type, begin));
+  const Result<void> written = write_range(found->second, bytes_of(type, begin), bytes);
+  if (!written) write_error_ = written.error();
+  return {};
+}
+
+Result<void> CheckpointWriter::write_range(const CheckpointFiles::Place& place,
+                                           std::int64_t first_byte,
+                                           std::span<const std::byte> bytes) {
+  io::PartWriter out(open_[place.file_index], place.entry->begin + first_byte);
   UK_TRY_VOID(out.write(bytes));
-  parts_.entries.push_back({name, out.part()});
+  parts_.entries.push_back({place.entry->name, out.part()});
   written_bytes_ += static_cast<std::int64_t>(bytes.size());
   return {};
 }
@@ -102,6 +121,7 @@ Result<void> CheckpointWriter::write(const plan::UnitTensor& tensor, plan::State
 Result<void> CheckpointWriter::commit(comm::Communicator& control) {
   control.set_phase(fmt::format("end of the save at step {}", request_.step));
   const auto sync_all = [&]() -> Result<std::string> {
+    if (write_error_) return tl::unexpected(*write_error_);
     for (io::File& file : open_) {
       UK_TRY_VOID(file.sync());
       UK_TRY_VOID(file.close());
@@ -117,10 +137,9 @@ Result<void> CheckpointWriter::commit(comm::Communicator& control) {
 Result<void> CheckpointWriter::finish_on_rank_0(const std::vector<std::string>& part_texts) {
   io::Manifest manifest{
       .step = request_.step, .plan_hash = request_.plan_hash, .state = request_.state};
-  const std::string folder = io::temporary_checkpoint_path(request_.output, request_.step);
   std::vector<std::byte> buffer(64 * 1024);
   for (const LaidOutFile& file : layout_.files) {
-    UK_TRY(described, io::describe_file(files_, folder, file.name));
+    UK_TRY(described, io::describe_file(files_, folder(), file.name));
     manifest.files.push_back(std::move(described));
     for (const io::TensorEntry& entry : file.layout.tensors)
       manifest.tensors.push_back({.name = entry.name,
@@ -134,7 +153,7 @@ Result<void> CheckpointWriter::finish_on_rank_0(const std::vector<std::string>& 
   for (const ExtraFile& extra : request_.extra) small.push_back(extra.name);
   if (!layout_.weight_index.empty()) small.emplace_back(io::weight_index_file);
   for (const std::string& name : small) {
-    UK_TRY(described, io::describe_file(files_, folder, name, buffer));
+    UK_TRY(described, io::describe_file(files_, folder(), name, buffer));
     manifest.files.push_back(std::move(described));
   }
   std::vector<io::RankParts> ranks;
@@ -143,13 +162,35 @@ Result<void> CheckpointWriter::finish_on_rank_0(const std::vector<std::string>& 
     ranks.push_back(std::move(parts));
   }
   UK_TRY_VOID(io::merge_parts(manifest, ranks));
-  return io::finish_checkpoint(files_, request_.output, manifest);
+  if (request_.is_checkpoint) return io::finish_checkpoint(files_, request_.output, manifest);
+  return move_into_output();
+}
+
+// Every file replaces its namesake by a rename; the index comes last, so that no reader finds it over files
+// that are not there.
+Result<void> CheckpointWriter::move_into_output() {
+  std::vector<io::WeightShard> shards;
+  for (const LaidOutFile& file : layout_.files) shards.push_back({.file = file.name});
+  UK_TRY_VOID(io::remove_stale_weights(files_, request_.output, shards));
+  std::vector<std::string> names;
+  for (const ExtraFile& extra : request_.extra) names.push_back(extra.name);
+  for (const LaidOutFile& file : layout_.files) names.push_back(file.name);
+  if (!layout_.weight_index.empty()) names.emplace_back(io::weight_index_file);
+  for (const std::string& name : names)
+    UK_TRY_VOID(files_.rename(io::join_path(folder(), name), io::join_path(request_.output, name)));
+  UK_TRY_VOID(files_.remove_tree(folder()));
+  return files_.sync_folder(request_.output);
 }
 
 void CheckpointWriter::abandon(comm::Communicator& control) {
   open_.clear();
   // What cannot be removed is ignored by every reader and swept away by the next save.
-  if (control.rank() == 0) (void)io::abandon_checkpoint(files_, request_.output, request_.step);
+  if (control.rank() != 0) return;
+  if (request_.is_checkpoint) {
+    (void)io::abandon_checkpoint(files_, request_.output, request_.step);
+  } else {
+    (void)files_.remove_tree(folder());
+  }
 }
 
 }  // namespace underkeel::train

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,9 +29,12 @@ struct SaveRequest {
   std::string plan_hash;
   std::string state;  // the trainer's JSON
   std::vector<ExtraFile> extra;
+  /// A checkpoint-N folder; else the model's files go into `output` itself, as the result of a run.
+  bool is_checkpoint = true;
 };
 
-/// begin() and commit() are called by all ranks together; write() by the executor's disk lane.
+/// begin() and commit() are called by all ranks together; write() by the executor's disk lane. A write that
+/// fails ends the save, not the run: commit() tells all ranks of it.
 class CheckpointWriter : public exec::StateSink {
  public:
   static Result<std::unique_ptr<CheckpointWriter>> begin(io::FileSystem& files,
@@ -52,7 +57,12 @@ class CheckpointWriter : public exec::StateSink {
 
  private:
   CheckpointWriter(io::FileSystem& files, const CheckpointFiles& layout, SaveRequest request);
+  std::string folder() const;
+  Result<void> make_files();
+  Result<void> write_range(const CheckpointFiles::Place& place, std::int64_t first_byte,
+                           std::span<const std::byte> bytes);
   Result<void> finish_on_rank_0(const std::vector<std::string>& part_texts);
+  Result<void> move_into_output();
 
   io::FileSystem& files_;
   const CheckpointFiles& layout_;
@@ -61,6 +71,7 @@ class CheckpointWriter : public exec::StateSink {
   std::unordered_map<std::string, CheckpointFiles::Place> places_;
   io::RankParts parts_;
   std::int64_t written_bytes_ = 0;
+  std::optional<Error> write_error_;
 };
 
 /// Runs `body` on rank 0 and tells every rank how it went, so that all go on or all stop.

@@ -1,0 +1,228 @@
+#include "train/job.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "data/tokenizer.h"
+#include "io/checkpoint_space.h"
+#include "planner/planner.h"
+#include "verify/verify.h"
+
+namespace underkeel::train {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Files beside config.json that make a folder usable elsewhere. Copied byte for byte.
+constexpr std::array<std::string_view, 10> companion_files = {"generation_config.json",
+                                                              "tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "added_tokens.json",
+                                                              "tokenizer.model",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "chat_template.jinja",
+                                                              "chat_template.json"};
+constexpr std::int64_t largest_companion_bytes = 256'000'000;
+
+Result<data::Datasets> read_data(io::FileSystem& files, const Job& job) {
+  UK_TRY(tokenizer, data::Tokenizer::load(job.model_folder));
+  if (tokenizer.vocabulary_size() > job.model.vocabulary)
+    return fail(ErrorCode::bad_file,
+                fmt::format("the tokenizer has ids up to {}, the model's vocabulary is {}",
+                            tokenizer.vocabulary_size() - 1, job.model.vocabulary),
+                job.model_folder.string(), "use the tokenizer that belongs to this model");
+  const spec::DataConfig& config = job.run.data;
+  data::DatasetOptions options;
+  options.folder = config.folder;
+  options.names = config.datasets;
+  options.evaluation_names = config.evaluation_datasets;
+  options.validation_size = job.run.evaluation.validation_size;
+  options.max_samples = config.max_samples;
+  options.seed = job.run.seed;
+  options.cutoff_tokens = config.cutoff_tokens;
+  options.packing = config.packing;
+  options.documents_per_batch = config.packing_batch_records;
+  options.store_folder = job.output();
+  return data::load_text_datasets(files, tokenizer, options);
+}
+
+// 0: never, except at the end of an epoch or of the run.
+std::int64_t steps_of(spec::Cadence strategy, std::int64_t steps, double fraction, const Job& job) {
+  if (strategy == spec::Cadence::no) return 0;
+  if (strategy == spec::Cadence::epoch) return job.updates_per_epoch;
+  if (fraction > 0)
+    return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(job.total_steps)));
+  return steps;
+}
+
+Result<void> check_disk(io::FileSystem& files, const Job& job, std::int64_t standing) {
+  const spec::SaveConfig& save = job.run.save;
+  const std::int64_t every = steps_of(save.strategy, save.steps, save.steps_fraction, job);
+  const std::int64_t done = job.resume ? job.resume->progress.step : 0;
+  const std::int64_t left = job.total_steps - done;
+  const io::SpaceNeed need{.checkpoint_bytes = job.checkpoint_files.size_bytes(),
+                           .save_count = every == 0 ? 0 : (left + every - 1) / every,
+                           .save_total_limit = save.total_limit.value_or(0),
+                           .standing_count = standing,
+                           .export_bytes = job.final_files.size_bytes()};
+  UK_TRY(free, files.free_bytes(job.output()));
+  return io::check_space(need, free, job.output());
+}
+
+Result<std::optional<Resume>> find_resume(io::FileSystem& files, const Job& job,
+                                          io::CheckpointList& standing) {
+  const spec::RunConfig& run = job.run;
+  UK_TRY(list, io::list_checkpoints(files, job.output()));
+  standing = std::move(list);
+  std::optional<io::FoundCheckpoint> found;
+  if (run.resume_from == "none" || (run.resume_from.empty() && run.overwrite_output)) {
+    return std::optional<Resume>{};
+  } else if (!run.resume_from.empty()) {
+    const std::string manifest_path = io::join_path(run.resume_from, io::manifest_file);
+    if (run.resume_weights_only) {
+      // The optimizer's files may be gone; what is needed of the manifest is the loop's state.
+      UK_TRY(text, files.read_text(manifest_path, largest_companion_bytes));
+      UK_TRY(manifest, io::parse_manifest(text, manifest_path));
+      found = io::FoundCheckpoint{run.resume_from, std::move(manifest)};
+    } else {
+      auto manifest = io::read_manifest(files, run.resume_from);
+      if (!manifest) {
+        Error error = std::move(manifest).error();
+        if (error.fix.empty())
+          error.fix =
+              "resume from another checkpoint, or with underkeel.resume_weights_only=true if its "
+              "weights are whole";
+        return tl::unexpected(std::move(error));
+      }
+      found = io::FoundCheckpoint{run.resume_from, *std::move(manifest)};
+    }
+  } else {
+    UK_TRY(newest, io::newest_complete(files, job.output()));
+    found = std::move(newest);
+  }
+  if (!found) {
+    if (!run.overwrite_output)
+      for (const char* name : {"model.safetensors", "model.safetensors.index.json",
+                               "adapter_model.safetensors", "pytorch_model.bin"})
+        if (files.exists(io::join_path(job.output(), name)))
+          return fail(
+              ErrorCode::bad_config,
+              fmt::format("the output folder holds `{}` and no checkpoint to resume from", name),
+              job.output(), "choose another output_dir, or set overwrite_output_dir: true");
+    return std::optional<Resume>{};
+  }
+  UK_TRY(progress, Progress::from_json(found->manifest.state, found->folder));
+  return std::optional<Resume>(Resume{.checkpoint = std::move(*found),
+                                      .progress = std::move(progress),
+                                      .weights_only = run.resume_weights_only});
+}
+
+}  // namespace
+
+std::string Progress::to_json() const {
+  return Json{{"step", step},
+              {"epoch", position.epoch},
+              {"samples", position.samples},
+              {"trainer_state", trainer_state}}
+      .dump();
+}
+
+Result<Progress> Progress::from_json(std::string_view text, const std::string& where) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto bad = [&] {
+    return fail(ErrorCode::bad_file, "the checkpoint's loop state cannot be read", where,
+                "resume from an older checkpoint");
+  };
+  if (!json.is_object()) return bad();
+  for (const char* key : {"step", "epoch", "samples"})
+    if (!json.contains(key) || !json[key].is_number_integer() || json[key].get<std::int64_t>() < 0)
+      return bad();
+  if (!json.contains("trainer_state") || !json["trainer_state"].is_string()) return bad();
+  return Progress{.step = json["step"],
+                  .position = {.epoch = json["epoch"], .samples = json["samples"]},
+                  .trainer_state = json["trainer_state"]};
+}
+
+data::SamplerConfig Job::sampler_config(int rank) const {
+  return {.sample_count = datasets.training->count(),
+          .sequences_per_micro_batch = run.sequences_per_micro_batch,
+          .accumulation_steps = run.accumulation_steps,
+          .world_size = world_size,
+          .rank = rank,
+          .seed = run.data.seed,
+          .shuffle = run.data.shuffle,
+          .drop_last = run.data.drop_last};
+}
+
+Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
+  const DType type = plan.schedule.buffer(plan.schedule.units.front().weights).type;
+  UK_TRY(config, spec::rewrite_model_config(model_config_text, type));
+  std::vector<ExtraFile> made = {{"config.json", std::move(config)}};
+  for (const std::string_view name : companion_files) {
+    const std::string path = io::join_path(model_folder.string(), name);
+    if (!files.exists(path)) continue;
+    UK_TRY(text, files.read_text(path, largest_companion_bytes));
+    made.push_back({std::string(name), std::move(text)});
+  }
+  return made;
+}
+
+Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, int world_size,
+                        int ranks_on_node, const std::string& world_source) {
+  Job job{.run = run};
+  job.world_size = world_size;
+  UK_TRY_VOID(spec::check_world_size(run, {world_size, world_source}));
+  UK_TRY(folder, spec::find_model_folder(run.model.string()));
+  job.model_folder = std::move(folder);
+  UK_TRY(model, spec::read_model_config(job.model_folder));
+  job.model = std::move(model);
+  UK_TRY(config_text,
+         files.read_text(io::join_path(job.model_folder.string(), "config.json"), 16'000'000));
+  job.model_config_text = std::move(config_text);
+  const spec::HardwareSpec machine = spec::this_machine();
+  job.threads_per_rank =
+      run.threads_per_rank > 0 ? run.threads_per_rank : std::max(1, machine.cores / ranks_on_node);
+
+  job.plan = planner::make_plan(planner::request_of(job.model, run, world_size));
+  for (const verify::Violation& violation : verify::check(job.plan))
+    UK_CHECK(false, verify::to_text(job.plan.schedule, violation));
+
+  const bool narrow = job.plan.schedule.units.front().master != plan::no_buffer;
+  const DType type = job.plan.schedule.buffer(job.plan.schedule.units.front().weights).type;
+  const CheckpointContent whole{
+      .weight_type = type, .has_master = narrow, .has_optimizer = !run.save.weights_only};
+  UK_TRY(whole_files, lay_out_checkpoint(job.model, whole, default_shard_bytes));
+  job.checkpoint_files = std::move(whole_files);
+  const CheckpointContent weights{.weight_type = type, .has_master = false, .has_optimizer = false};
+  UK_TRY(weight_files, lay_out_checkpoint(job.model, weights, default_shard_bytes));
+  job.final_files = std::move(weight_files);
+
+  UK_TRY_VOID(files.make_folders(job.output()));
+  io::CheckpointList standing;
+  UK_TRY(resume, find_resume(files, job, standing));
+  job.resume = std::move(resume);
+
+  UK_TRY(datasets, read_data(files, job));
+  job.datasets = std::move(datasets);
+  job.notes = job.datasets.notes;
+  UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
+  job.updates_per_epoch = sampler.updates_per_epoch();
+  job.total_steps = run.max_steps > 0 ? run.max_steps : sampler.updates_for(run.epochs);
+  if (job.resume && job.resume->progress.step > job.total_steps)
+    return fail(ErrorCode::bad_config,
+                fmt::format("the checkpoint is at step {}, the run ends at step {}",
+                            job.resume->progress.step, job.total_steps),
+                job.resume->checkpoint.folder, "raise max_steps or num_train_epochs");
+  UK_TRY_VOID(check_disk(files, job, static_cast<std::int64_t>(standing.complete.size())));
+  return job;
+}
+
+}  // namespace underkeel::train

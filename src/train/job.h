@@ -1,0 +1,66 @@
+#pragma once
+// What all ranks of a run share before the first of them starts: plain data, made once a process.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "io/checkpoint.h"
+#include "plan/plan.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+#include "train/checkpoint_files.h"
+#include "train/checkpoint_writer.h"
+
+namespace underkeel::train {
+
+/// What a checkpoint keeps of the loop, besides tensors.
+struct Progress {
+  std::int64_t step = 0;  // completed optimizer steps
+  data::DataPosition position;
+  std::string trainer_state;  // text of trainer_state.json
+
+  std::string to_json() const;
+  static Result<Progress> from_json(std::string_view text, const std::string& where);
+};
+
+struct Resume {
+  io::FoundCheckpoint checkpoint;
+  Progress progress;
+  bool weights_only = false;  // moments start from zero
+};
+
+struct Job {
+  spec::RunConfig run;
+  spec::ModelSpec model;
+  std::filesystem::path model_folder;
+  std::string model_config_text;  // config.json as it was read
+  int world_size = 1;
+  int threads_per_rank = 1;
+  plan::Plan plan;
+  data::Datasets datasets;
+  std::int64_t updates_per_epoch = 0;
+  std::int64_t total_steps = 0;
+  CheckpointFiles checkpoint_files;
+  CheckpointFiles final_files;  // weights alone
+  std::optional<Resume> resume;
+  std::vector<std::string> notes;  // for the user, once
+
+  std::string output() const { return run.output.string(); }
+  data::SamplerConfig sampler_config(int rank) const;
+  /// config.json, tokenizer and generation files for a folder that is to be opened elsewhere.
+  Result<std::vector<ExtraFile>> folder_files(io::FileSystem& files) const;
+};
+
+/// Reads the model's description, makes and checks the plan, reads and tokenises the data, finds the checkpoint
+/// to resume from, and checks the disk. Reads no weights.
+/// Errors: does_not_fit with changes that fit; everything that its parts refuse.
+Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, int world_size,
+                        int ranks_on_node, const std::string& world_source);
+
+}  // namespace underkeel::train

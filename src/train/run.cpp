@@ -1,0 +1,100 @@
+#include "train/run.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "train/loop.h"
+#include "train/signals.h"
+
+namespace underkeel::train {
+
+namespace {
+
+/// What the rank threads of this process left behind.
+struct Outcomes {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int running = 0;
+  std::optional<Error> first_error;
+};
+
+// How long ranks get to end after one has failed; a hung thread cannot be ended from inside.
+constexpr double grace_s = 10;
+
+Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
+  UK_TRY(job, prepare_job(files, run, run.ranks, run.ranks, "--ranks or underkeel.ranks"));
+  for (const std::string& note : job.notes) log(LogLevel::info, note);
+  if (stop_signal() != 0)
+    return fail(ErrorCode::stopped, "stopped by a signal before the first step", job.output(),
+                "run the same command again");
+  auto collectives = comm::make_thread_group(run.ranks);
+  auto controls = comm::make_thread_group(run.ranks);
+  Outcomes outcomes{.running = run.ranks};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < run.ranks; ++rank)
+    threads.emplace_back([&, i = static_cast<std::size_t>(rank)] {
+      const Result<void> result = run_rank(job, files, *collectives[i], *controls[i]);
+      if (!result && result.error().code != ErrorCode::stopped) {
+        collectives[i]->abort(result.error());
+        controls[i]->abort(result.error());
+      }
+      const std::lock_guard lock(outcomes.mutex);
+      if (!result && !outcomes.first_error) outcomes.first_error = result.error();
+      --outcomes.running;
+      outcomes.changed.notify_all();
+    });
+  {
+    std::unique_lock lock(outcomes.mutex);
+    outcomes.changed.wait(lock, [&] { return outcomes.running == 0 || outcomes.first_error; });
+    const bool ended = outcomes.changed.wait_for(lock, std::chrono::duration<double>(grace_s),
+                                                 [&] { return outcomes.running == 0; });
+    if (!ended) {
+      const Error& error = *outcomes.first_error;
+      std::fprintf(stderr, "%s\n", to_text(error).c_str());
+      std::fflush(nullptr);
+      std::_Exit(exit_code(error.code));
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (outcomes.first_error) return tl::unexpected(*outcomes.first_error);
+  return {};
+}
+
+Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
+  UK_TRY(groups, comm::make_mpi_groups(2));
+  comm::Communicator& collectives = *groups[0];
+  comm::Communicator& control = *groups[1];
+  const auto whole_run = [&]() -> Result<void> {
+    auto job = prepare_job(files, run, control.world_size(), control.ranks_on_node(), "mpirun");
+    // One rank may be refused what the others are granted: all learn of it before anything starts.
+    UK_TRY_VOID(agree(control, job ? Result<void>{} : tl::unexpected(job.error())));
+    if (control.rank() == 0)
+      for (const std::string& note : job->notes) log(LogLevel::info, note);
+    return run_rank(*job, files, collectives, control);
+  };
+  Result<void> result = whole_run();
+  if (!result && result.error().code != ErrorCode::stopped) {
+    collectives.abort(result.error());
+    control.abort(result.error());
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<void> train(const spec::RunConfig& run) {
+  const StopSignals signals;
+  static io::FileSystem files;  // outlives hung ranks
+  return comm::started_by_mpi() ? run_over_mpi(run, files) : run_as_threads(run, files);
+}
+
+}  // namespace underkeel::train

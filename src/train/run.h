@@ -1,0 +1,15 @@
+#pragma once
+// A whole training run: from a checked run file to the last file written.
+
+#include "base/result.h"
+#include "spec/run_config.h"
+
+namespace underkeel::train {
+
+/// Trains. Under mpirun or srun this process is one rank; else `run.ranks` ranks run as threads.
+/// Errors: as exit_code() maps them; `stopped` after a stop signal, with a complete checkpoint once a step
+/// was made. The error is told once, by the rank that met it.
+/// A rank that hangs cannot be ended from inside: then this prints the reason and ends the process.
+Result<void> train(const spec::RunConfig& run);
+
+}  // namespace underkeel::train
