@@ -52,6 +52,9 @@ AttentionShape check_attention(const Args& args) {
   UK_CHECK(shape.key_heads > 0 && shape.head_width > 0 && shape.query_heads % shape.key_heads == 0,
            fmt::format("attention: {} query heads over {} key heads of width {}", shape.query_heads,
                        shape.key_heads, shape.head_width));
+  UK_CHECK(
+      shape.head_width <= largest_head_width,
+      fmt::format("attention: head width {}, at most {}", shape.head_width, largest_head_width));
   check_storage(args.q, "attention q");
   check_matrix(args.q, shape.rows, shape.query_heads * shape.head_width, "attention q");
   check_matrix(args.out, shape.rows, shape.query_heads * shape.head_width, "attention out");
@@ -65,6 +68,15 @@ AttentionShape check_attention(const Args& args) {
   check_type(args.lse, DType::f32, "attention lse");
   check_type(args.sequence_starts, DType::i32, "attention sequence_starts");
   return shape;
+}
+
+void check_tokens(const TensorView& tokens, std::int64_t vocabulary, bool may_ignore,
+                  const char* name) {
+  for (std::int64_t i = 0; i < tokens.element_count(); ++i) {
+    const std::int32_t token = tokens.as<std::int32_t>()[i];
+    UK_CHECK((token >= 0 && token < vocabulary) || (may_ignore && token == ignore_target),
+             fmt::format("{}: {} at {} in a vocabulary of {}", name, token, i, vocabulary));
+  }
 }
 
 template <class Args>
@@ -115,6 +127,7 @@ void check_shapes(const EmbeddingForwardArgs& args) {
   check_vector(args.tokens, args.out.rows, "embedding tokens");
   check_type(args.tokens, DType::i32, "embedding tokens");
   check_matrix(args.out, args.out.rows, args.weight.columns, "embedding out");
+  check_tokens(args.tokens, args.weight.rows, false, "embedding tokens");
 }
 
 void check_shapes(const EmbeddingBackwardArgs& args) {
@@ -123,6 +136,7 @@ void check_shapes(const EmbeddingBackwardArgs& args) {
   check_vector(args.tokens, args.dout.rows, "embedding tokens");
   check_type(args.tokens, DType::i32, "embedding tokens");
   check_matrix(args.dout, args.dout.rows, args.dweight.columns, "embedding dout");
+  check_tokens(args.tokens, args.dweight.rows, false, "embedding tokens");
 }
 
 std::int64_t check_shapes(const RmsNormForwardArgs& args) {
@@ -209,6 +223,7 @@ void check_shapes(const CrossEntropyArgs& args) {
   check_storage(args.logits, "cross_entropy logits");
   check_vector(args.targets, args.logits.rows, "cross_entropy targets");
   check_type(args.targets, DType::i32, "cross_entropy targets");
+  check_tokens(args.targets, args.logits.columns, true, "cross_entropy targets");
   check_vector(args.loss, 1, "cross_entropy loss");
   check_type(args.loss, DType::f64, "cross_entropy loss");
   if (args.with_gradient) {

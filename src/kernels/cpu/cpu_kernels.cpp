@@ -8,10 +8,10 @@ namespace underkeel::kernels {
 namespace cpu {
 
 namespace avx2 {
-void matmul(const MatmulArgs& args, device::Queue& queue);
+const KernelTable& table();
 }
 namespace avx512 {
-void matmul(const MatmulArgs& args, device::Queue& queue);
+const KernelTable& table();
 }
 
 std::vector<InstructionSet> instruction_sets() {
@@ -28,16 +28,8 @@ InstructionSet chosen_instruction_set() {
   return instruction_sets().back();
 }
 
-// Operations without a vectorised version yet run the reference one.
 const KernelTable& kernels_for(InstructionSet set) {
-  static const auto with = [](auto change) {
-    KernelTable table = reference_kernels();
-    change(table);
-    return table;
-  };
-  static const KernelTable narrow = with([](KernelTable& table) { table.matmul = avx2::matmul; });
-  static const KernelTable wide = with([](KernelTable& table) { table.matmul = avx512::matmul; });
-  return set == InstructionSet::avx512 ? wide : narrow;
+  return set == InstructionSet::avx512 ? avx512::table() : avx2::table();
 }
 
 }  // namespace cpu

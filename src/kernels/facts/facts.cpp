@@ -37,10 +37,9 @@ std::int64_t loss_chunk_rows(std::int64_t vocabulary) {
   return std::max<std::int64_t>(16, rows / 16 * 16);
 }
 
-std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t query_heads,
-                                              std::int64_t /*key_heads*/,
-                                              std::int64_t /*head_width*/) {
-  return rows * query_heads * 4;  // rows of dout . out
+std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t /*query_heads*/,
+                                              std::int64_t key_heads, std::int64_t head_width) {
+  return 2 * rows * key_heads * round_up(head_width, 16) * 4;
 }
 
 std::int64_t cpu_matmul_overhead_bytes(int thread_count) {

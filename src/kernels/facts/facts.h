@@ -12,6 +12,9 @@ namespace underkeel::kernels {
 constexpr std::int64_t rms_norm_row_block = 64;
 std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t columns);
 
+/// Attention is refused beyond this width of a head.
+constexpr std::int64_t largest_head_width = 512;
+/// Gradients of keys and values in f32.
 std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t query_heads,
                                               std::int64_t key_heads, std::int64_t head_width);
 

@@ -4,7 +4,6 @@
 // of threads nor the instruction set's tile sizes change which terms are added before which.
 // Measured against oneDNN: docs/decisions/0002-cpu-matmul.md.
 
-#include "base/check.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/matmul_pack.h"
 #include "kernels/cpu/workspace.h"
@@ -19,7 +18,8 @@ constexpr std::int64_t shared_floats = cpu_shared_bytes / 4;
 constexpr std::int64_t slot_floats = cpu_slot_bytes / 4;
 
 /// Rows of a tile when b is shared; their packed block stays in the second cache.
-constexpr std::int64_t tile_rows = 210;  // a multiple of 14 and of 6
+constexpr std::int64_t tile_rows = 210;
+static_assert(tile_rows % panel_rows == 0);
 /// Columns of a tile when a is shared.
 constexpr std::int64_t tile_columns = 512;
 /// Depth of what is packed at once; between such chunks c, or an f32 copy of it, holds the sums.
@@ -40,7 +40,14 @@ struct Sums {
   std::int64_t stride;
 };
 
-/// A panel of fewer rows or columns than multiply_panel writes: computed beside, then copied.
+template <int Rows, PanelOrder Order>
+void multiply_rows(const float* a, const float* b, std::int64_t depth, const Sums& sums, bool add) {
+  constexpr bool by_row = Order == PanelOrder::by_row;
+  multiply_panel<Rows, panel_vectors, by_row ? packed_row_stride : 1>(
+      a, by_row ? 1 : panel_rows, b, panel_columns, depth, sums.data, sums.stride, add);
+}
+
+/// A panel of fewer rows or columns than multiply_rows writes: computed beside, then copied.
 template <int Rows, PanelOrder Order>
 void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sums& sums,
                    std::int64_t rows, std::int64_t columns, bool add) {
@@ -49,7 +56,7 @@ void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sum
       return multiply_edge<Rows / 2, Order>(a, b, depth, sums, rows, columns, add);
   }
   alignas(64) float whole[Rows * panel_columns];
-  multiply_panel<Rows, Order>(a, b, depth, whole, panel_columns, false);
+  multiply_rows<Rows, Order>(a, b, depth, {whole, panel_columns}, false);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; column += lanes) {
       float* to = sums.data + row * sums.stride + column;
@@ -70,7 +77,7 @@ void multiply_block(const float* packed_rows, std::int64_t rows, const float* pa
       const float* a = packed_rows + rows_panel_offset(Order, row / panel_rows, depth);
       const Sums part{sums.data + row * sums.stride + column, sums.stride};
       if (rows - row >= panel_rows && columns - column >= panel_columns)
-        multiply_panel<panel_rows, Order>(a, b, depth, part.data, part.stride, add);
+        multiply_rows<panel_rows, Order>(a, b, depth, part, add);
       else
         multiply_edge<panel_rows, Order>(a, b, depth, part, min_of(panel_rows, rows - row),
                                          min_of(panel_columns, columns - column), add);
@@ -171,8 +178,7 @@ class Product {
       const Workspace::Slot slot(workspace_);
       const std::int64_t row = tile * height;
       const Block block{part.row + row, part.column, min_of(height, part.rows - row), part.columns};
-      const Sums sums =
-          sums_of(block, whole, slot.data() + packed_rows_floats(tile_rows), k + depth);
+      const Sums sums = sums_of(block, whole, slot.data() + packed_rows_floats(tile_rows));
       for (std::int64_t start = 0; start < depth; start += depth_block) {
         const std::int64_t length = min_of(depth_block, depth - start);
         pack_rows(a_, block.row, block.row + block.rows, k + start, length, slot.data());
@@ -208,7 +214,7 @@ class Product {
       const std::int64_t column = tile * width;
       const Block block{part.row, part.column + column, part.rows,
                         min_of(width, part.columns - column)};
-      const Sums sums = sums_of(block, whole, slot.data() + columns_floats, k + depth);
+      const Sums sums = sums_of(block, whole, slot.data() + columns_floats);
       for (std::int64_t start = 0; start < depth; start += depth_block) {
         const std::int64_t length = min_of(depth_block, depth - start);
         pack_columns(b_, block.column, block.column + block.columns, k + start, length,
@@ -226,7 +232,7 @@ class Product {
     return min_of(tile_rows, (height + panel_rows - 1) / panel_rows * panel_rows);
   }
 
-  Sums sums_of(const Block& block, const Block& whole, float* beside, std::int64_t k_end) {
+  Sums sums_of(const Block& block, const Block& whole, float* beside) {
     if constexpr (c_is_f32)
       return {args_.c.as<float>() + block.row * args_.c.row_stride + block.column,
               args_.c.row_stride};
@@ -234,7 +240,6 @@ class Product {
       return {workspace_.shared() + panels_floats + (block.row - whole.row) * whole.columns +
                   block.column - whole.column,
               whole.columns};
-    UK_CHECK(k_end == shape_.k, "sums of a tile outlive it");
     return {beside, block.columns};
   }
 

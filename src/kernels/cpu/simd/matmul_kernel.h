@@ -1,66 +1,110 @@
 #pragma once
-// The innermost product: a few rows of a times two vectors of columns of b, in registers.
+// The innermost product: a few rows of a times a few vectors of columns of b, in registers.
 
 #include "kernels/cpu/simd/vector.h"
 
 namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET {
 
+/// 24 accumulators, 4 vectors of b and an element of a in 32 registers; 12, 2 and 1 in 16. With
+/// more rows and fewer vectors the loads of a's elements bind (measured: 14 x 2 is 10% slower).
+constexpr int panel_rows = 6;
 #ifdef __AVX512F__
-constexpr int panel_rows = 14;  // 28 accumulators, two vectors of b, one element of a: 31 registers
+constexpr int panel_vectors = 4;
 #else
-constexpr int panel_rows = 6;  // 12 accumulators of 16 registers
-#endif
 constexpr int panel_vectors = 2;
+#endif
 constexpr int panel_columns = panel_vectors * lanes;
 
-/// Depth is cut at multiples of this, on every instruction set: a panel of b (32 KiB) then stays in
-/// the first cache while panels of a stream past it.
-constexpr std::int64_t depth_block = 256;
-
-/// Elements between packed rows of a. Not a power of two, which would put all rows into the same
-/// few sets of the first cache.
-constexpr std::int64_t packed_row_stride = depth_block + 16;
-
-/// How a panel of a lies in memory: each row together, or all rows of one depth together.
-enum class PanelOrder { by_row, by_depth };
-
-/// c (Rows, panel_columns) = [c +] a (Rows, depth) b (depth, panel_columns), with the first Rows rows
-/// of a packed panel.
-template <int Rows, PanelOrder Order>
-inline void multiply_panel(const float* a, const float* b, std::int64_t depth, float* c,
-                           std::int64_t c_stride, bool add) {
-  constexpr std::int64_t row_step = Order == PanelOrder::by_row ? packed_row_stride : 1;
-  constexpr std::int64_t depth_step = Order == PanelOrder::by_row ? 1 : panel_rows;
-  Vec sums[Rows][panel_vectors];
-#pragma GCC unroll 16
+/// c (Rows, Vectors * lanes) = [c +] a (Rows, depth) b (depth, Vectors * lanes). Element (row, k) of
+/// a lies at row * RowStep + k * a_step, row k of b at k * b_step.
+template <int Rows, int Vectors, std::int64_t RowStep>
+inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
+                           std::int64_t depth, float* c, std::int64_t c_stride, bool add) {
+  Vec sums[Rows][Vectors];
+#pragma GCC unroll 8
   for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 4
-    for (int v = 0; v < panel_vectors; ++v) {
+    for (int v = 0; v < Vectors; ++v) {
       sums[row][v] = zero();
       _mm_prefetch(reinterpret_cast<const char*>(c + row * c_stride + v * lanes), _MM_HINT_T0);
     }
   }
 #pragma GCC unroll 1
   for (std::int64_t k = 0; k < depth; ++k) {
-    Vec columns[panel_vectors];
+    Vec columns[Vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < panel_vectors; ++v) columns[v] = load(b + v * lanes);
-#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v) columns[v] = load(b + v * lanes);
+#pragma GCC unroll 8
     for (int row = 0; row < Rows; ++row) {
-      const Vec value = broadcast(a[row * row_step]);
+      const Vec value = broadcast(a[row * RowStep]);
 #pragma GCC unroll 4
-      for (int v = 0; v < panel_vectors; ++v) sums[row][v] = fma(value, columns[v], sums[row][v]);
+      for (int v = 0; v < Vectors; ++v) sums[row][v] = fma(value, columns[v], sums[row][v]);
     }
-    a += depth_step;
-    b += panel_columns;
+    a += a_step;
+    b += b_step;
   }
-#pragma GCC unroll 16
+#pragma GCC unroll 8
   for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 4
-    for (int v = 0; v < panel_vectors; ++v) {
+    for (int v = 0; v < Vectors; ++v) {
       float* to = c + row * c_stride + v * lanes;
       store(to, add ? load(to) + sums[row][v] : sums[row][v]);
     }
+  }
+}
+
+/// A product whose operands stay in the nearer caches. `columns` is a multiple of lanes.
+struct SmallProduct {
+  const float* a = nullptr;
+  std::int64_t a_step = 1;
+  const float* b = nullptr;
+  std::int64_t b_step = 0;
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;
+  bool add = false;
+};
+
+template <int Rows, int Vectors, std::int64_t RowStep>
+inline void multiply_part(const SmallProduct& p, std::int64_t row, std::int64_t column) {
+  multiply_panel<Rows, Vectors, RowStep>(p.a + row * RowStep, p.a_step, p.b + column, p.b_step,
+                                         p.depth, p.c + row * p.c_stride + column, p.c_stride,
+                                         p.add);
+}
+
+template <int Vectors, std::int64_t RowStep>
+inline void multiply_columns(const SmallProduct& p, std::int64_t column) {
+  std::int64_t row = 0;
+  for (; row + panel_rows <= p.rows; row += panel_rows)
+    multiply_part<panel_rows, Vectors, RowStep>(p, row, column);
+  switch (p.rows - row) {
+    case 1:
+      return multiply_part<1, Vectors, RowStep>(p, row, column);
+    case 2:
+      return multiply_part<2, Vectors, RowStep>(p, row, column);
+    case 3:
+      return multiply_part<3, Vectors, RowStep>(p, row, column);
+    case 4:
+      return multiply_part<4, Vectors, RowStep>(p, row, column);
+    case 5:
+      return multiply_part<5, Vectors, RowStep>(p, row, column);
+    default:
+      return;  // no rows are left
+  }
+}
+
+template <std::int64_t RowStep>
+inline void multiply_small(const SmallProduct& p) {
+  std::int64_t column = 0;
+  for (; column + panel_columns <= p.columns; column += panel_columns)
+    multiply_columns<panel_vectors, RowStep>(p, column);
+  const std::int64_t left = (p.columns - column) / lanes;
+  if (left == 1) multiply_columns<1, RowStep>(p, column);
+  if constexpr (panel_vectors > 2) {
+    if (left == 2) multiply_columns<2, RowStep>(p, column);
+    if (left == 3) multiply_columns<3, RowStep>(p, column);
   }
 }
 

@@ -5,6 +5,17 @@
 
 namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET {
 
+/// Depth is cut at multiples of this, on every instruction set: a panel of b (32 KiB) then stays in
+/// the first cache while panels of a stream past it.
+constexpr std::int64_t depth_block = 256;
+
+/// Elements between packed rows of a. Not a power of two, which would put all rows into the same
+/// few sets of the first cache.
+constexpr std::int64_t packed_row_stride = depth_block + 16;
+
+/// How a panel of a lies in memory: each row together, or all rows of one depth together.
+enum class PanelOrder { by_row, by_depth };
+
 /// One operand of a product as lines (rows of c for a, columns of c for b) times depth.
 template <class T>
 struct Lines {

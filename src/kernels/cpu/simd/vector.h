@@ -119,6 +119,14 @@ inline float reduce_max(Vec value) {
   return _mm512_reduce_max_ps(value);
 }
 
+inline float first_lane(Vec value) {
+  return _mm512_cvtss_f32(value);
+}
+/// Lanes whose a is at least b.
+inline Mask at_least(Vec a, Vec b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
+
 inline Vec round_to_integer(Vec value) {
   return _mm512_roundscale_ps(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -277,6 +285,14 @@ inline float reduce_max(Vec value) {
   __m128 most = _mm_max_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
   most = _mm_max_ps(most, _mm_movehl_ps(most, most));
   return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+}
+
+inline float first_lane(Vec value) {
+  return _mm256_cvtss_f32(value);
+}
+/// Lanes whose a is at least b.
+inline Mask at_least(Vec a, Vec b) {
+  return _mm256_cmp_ps(a, b, _CMP_GE_OQ);
 }
 
 inline Vec round_to_integer(Vec value) {
