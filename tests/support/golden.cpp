@@ -41,6 +41,22 @@ std::vector<double> numbers(const nlohmann::json& texts) {
   return values;
 }
 
+void read_settings(const std::filesystem::path& folder, const nlohmann::json& settings,
+                   CurveSettings& curve) {
+  curve.steps = settings["steps"];
+  curve.accumulation_steps = settings["accumulation"];
+  curve.warmup_steps = settings["warmup_steps"];
+  curve.learning_rate = settings["learning_rate"];
+  curve.weight_decay = settings["weight_decay"];
+  curve.max_grad_norm = settings["max_grad_norm"];
+  curve.beta1 = settings["beta1"];
+  curve.beta2 = settings["beta2"];
+  curve.epsilon = settings["epsilon"];
+  const auto batches = read_tensors(folder / "batches.safetensors");
+  for (int i = 0; i < settings["micro_batches"].get<int>(); ++i)
+    curve.batches.push_back(batch_of(batches, std::to_string(i) + "."));
+}
+
 }  // namespace
 
 std::int64_t FlatBatch::trained_count() const {
@@ -51,7 +67,7 @@ std::vector<std::string> golden_names() {
   return folders_with("batch.safetensors");
 }
 std::vector<std::string> golden_curve_names() {
-  return folders_with("batches.safetensors");
+  return folders_with("final.safetensors");
 }
 
 Golden read_golden(std::string_view name) {
@@ -72,29 +88,29 @@ Golden read_golden(std::string_view name) {
 }
 
 GoldenCurve read_golden_curve(std::string_view name) {
-  const auto folder = goldens() / name;
-  const auto reference = nlohmann::json::parse(read_text(folder / "reference.json"));
-  const auto& settings = reference["settings"];
-  GoldenCurve curve{.folder = folder,
-                    .batches = {},
-                    .steps = settings["steps"],
-                    .accumulation_steps = settings["accumulation"],
-                    .warmup_steps = settings["warmup_steps"],
-                    .learning_rate = settings["learning_rate"],
-                    .weight_decay = settings["weight_decay"],
-                    .max_grad_norm = settings["max_grad_norm"],
-                    .beta1 = settings["beta1"],
-                    .beta2 = settings["beta2"],
-                    .epsilon = settings["epsilon"],
-                    .losses = numbers(reference["losses"]),
-                    .gradient_norms = numbers(reference["gradient_norms"]),
-                    .learning_rates = numbers(reference["learning_rates"]),
-                    .loss_spread = reference["spread"]["loss_relative"],
-                    .final_weights = read_tensors(folder / "final.safetensors")};
-  const auto batches = read_tensors(folder / "batches.safetensors");
-  for (int i = 0; i < settings["micro_batches"].get<int>(); ++i)
-    curve.batches.push_back(batch_of(batches, std::to_string(i) + "."));
+  GoldenCurve curve;
+  curve.folder = goldens() / name;
+  const auto reference = nlohmann::json::parse(read_text(curve.folder / "reference.json"));
+  read_settings(curve.folder, reference["settings"], curve);
+  curve.losses = numbers(reference["losses"]);
+  curve.gradient_norms = numbers(reference["gradient_norms"]);
+  curve.learning_rates = numbers(reference["learning_rates"]);
+  curve.loss_spread = reference["spread"]["loss_relative"].get<std::vector<double>>();
+  curve.final_weights = read_tensors(curve.folder / "final.safetensors");
   return curve;
+}
+
+GoldenBf16 read_golden_bf16() {
+  GoldenBf16 golden;
+  const auto folder = goldens() / "llama_bf16";
+  const auto reference = nlohmann::json::parse(read_text(folder / "reference.json"));
+  read_settings(folder, reference["settings"], golden);
+  for (const auto& [name, runs] : reference["seeds"].items())
+    golden.starts.push_back({.folder = folder / name,
+                             .f32_losses = numbers(runs["float32"]["losses"]),
+                             .bf16_losses = numbers(runs["bfloat16"]["losses"])});
+  golden.loss_spread = reference["spread"]["loss_relative"].get<std::vector<double>>();
+  return golden;
 }
 
 double relative_distance(const std::vector<float>& actual, const std::vector<float>& expected,

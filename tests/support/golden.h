@@ -33,9 +33,8 @@ struct Golden {
   double gradient_spread = 0;
 };
 
-struct GoldenCurve {
-  std::filesystem::path folder;
-  std::vector<FlatBatch> batches;  // step s takes the next accumulation_steps, round and round
+/// AdamW with clipping, accumulation and a cosine schedule with warmup.
+struct CurveSettings {
   std::int64_t steps = 0;
   std::int64_t accumulation_steps = 0;
   std::int64_t warmup_steps = 0;
@@ -45,11 +44,28 @@ struct GoldenCurve {
   double beta1 = 0;
   double beta2 = 0;
   double epsilon = 0;
+  std::vector<FlatBatch> batches;  // step s takes the next accumulation_steps, round and round
+};
+
+struct GoldenCurve : CurveSettings {
+  std::filesystem::path folder;
   std::vector<double> losses;          // (steps)
   std::vector<double> gradient_norms;  // (steps), before clipping
   std::vector<double> learning_rates;  // (steps)
   std::vector<double> loss_spread;     // (steps), relative, eager against SDPA
   StoredTensors final_weights;
+};
+
+/// One curve from several starts, with bf16 modules over f32 master weights and with f32 modules.
+struct GoldenBf16 : CurveSettings {
+  struct Start {
+    std::filesystem::path folder;    // a model folder in bf16
+    std::vector<double> f32_losses;  // (steps)
+    std::vector<double> bf16_losses;
+  };
+  std::vector<Start> starts;
+  std::vector<double>
+      loss_spread;  // (steps), relative, bf16 against f32: the largest of the starts
 };
 
 /// Names of the step cases and of the curves, sorted; for parameterised tests.
@@ -58,6 +74,7 @@ std::vector<std::string> golden_curve_names();
 
 Golden read_golden(std::string_view name);
 GoldenCurve read_golden_curve(std::string_view name);
+GoldenBf16 read_golden_bf16();
 
 /// |actual - expected| / max(|expected|, floor), L2.
 double relative_distance(const std::vector<float>& actual, const std::vector<float>& expected,

@@ -1,5 +1,6 @@
 #include "support/golden.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -94,6 +95,23 @@ TEST(Golden, CurvesClipInSomeStepsAndFollowACosine) {
     EXPECT_DOUBLE_EQ(curve.learning_rates[static_cast<std::size_t>(curve.warmup_steps)],
                      curve.learning_rate);
   }
+}
+
+TEST(Golden, Bf16ModulesStayNearF32OnesFromEveryStart) {
+  const auto golden = read_golden_bf16();
+
+  ASSERT_EQ(golden.starts.size(), 5u);
+  for (const auto& start : golden.starts) {
+    SCOPED_TRACE(start.folder);
+    EXPECT_EQ(value_of(spec::read_model_config(start.folder)).stored_type, DType::bf16);
+    ASSERT_EQ(std::ssize(start.bf16_losses), golden.steps);
+    for (std::size_t step = 0; step < start.bf16_losses.size(); ++step)
+      EXPECT_LE(std::abs(start.bf16_losses[step] / start.f32_losses[step] - 1.0),
+                golden.loss_spread[step] * (1 + 1e-9))
+          << step;
+  }
+  EXPECT_LT(std::ranges::max(golden.loss_spread), 0.01);
+  EXPECT_GT(std::ranges::max(golden.loss_spread), 1e-4);
 }
 
 }  // namespace
