@@ -1,6 +1,7 @@
 #include "verify/order.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 #include "plan/uses.h"
 #include "verify/in_flight.h"
 #include "verify/layout.h"
-#include "verify/written.h"
 
 namespace underkeel::verify {
 
@@ -24,13 +24,7 @@ struct BufferState {
   Life life = Life::none;
   OpIndex acquired = no_op;
   OpIndex released = no_op;
-  OpIndex written = no_op;      // the latest write
-  bool always_written = false;  // by a write that every rank does at every step
 };
-
-bool same_condition(const plan::Op& a, const plan::Op& b) {
-  return a.when == b.when && a.on == b.on;
-}
 
 class Walk {
  public:
@@ -39,7 +33,6 @@ class Walk {
         report_(report),
         lane_count_(schedule.lanes.size()),
         in_flight_(in_flight_of(schedule)),
-        written_before_(written_before(schedule)),
         ever_acquired_(schedule.buffers.size()),
         states_(schedule.buffers.size()),
         last_read_((schedule.buffers.size() + 1) * lane_count_),
@@ -194,10 +187,7 @@ class Walk {
     check_entry_buffer(use.buffer);
     const bool persistent = schedule_.buffer(use.buffer).persistent;
     if (!persistent && !check_alive(use.buffer, state)) return;
-    if (plan::reads(use.access)) {
-      check_written(use.buffer, state);
-      report_races(last_write_, use.buffer, "read races its writer");
-    }
+    if (plan::reads(use.access)) report_races(last_write_, use.buffer, "read races its writer");
     if (plan::writes(use.access)) {
       report_races(last_write_, use.buffer, "write races an earlier write");
       report_races(last_read_, use.buffer, "write races an earlier read");
@@ -221,22 +211,6 @@ class Walk {
     join(state.acquired);
   }
 
-  void check_written(BufferId id, BufferState& state) {
-    if (state.always_written || fills_by_pieces(*op_)) return;
-    if (schedule_.buffer(id).persistent) {
-      // Without a program nobody can say what came before.
-      if (written_before_.empty() || written_before_[segment_index_][index(id)]) return;
-    }
-    if (state.written == no_op) {
-      report_.add(at_, id, "is read and nothing has written it");
-    } else if (!same_condition(*op_, segment_->ops[index(state.written)])) {
-      report_.add(at_, id, "is read where its write may be left out", state.written);
-    } else {
-      return;
-    }
-    state.always_written = true;  // told once
-  }
-
   void check_in_flight(const plan::Use& use) {
     find_in_flight(use, [&](plan::EntryId entry) {
       report_.add(at_, use.buffer,
@@ -255,16 +229,17 @@ class Walk {
     const PartWords& readers = in_flight_.readers[static_cast<std::size_t>(slot)];
     const PartWords& writers = in_flight_.writers[static_cast<std::size_t>(slot)];
     const PartWords& running = in_flight_.at_start[segment_index_];
-    for (std::size_t part = 0; part < in_flight_.parts.size(); ++part) {
-      const std::size_t word = part / 64;
-      const std::uint64_t bit = std::uint64_t{1} << (part % 64);
+    for (std::size_t word = 0; word < known_.size(); ++word) {
       const std::uint64_t touching =
           writers[word] | (plan::writes(use.access) ? readers[word] : std::uint64_t{0});
-      if ((touching & running[word] & ~known_[word] & bit) == 0) continue;
-      const plan::EntryId entry = in_flight_.parts[part].entry;
-      tell(entry);
-      for (std::size_t w = 0; w < known_.size(); ++w)
-        known_[w] |= in_flight_.of_entry[index(entry)][w];
+      // Telling makes more parts known, also in this word.
+      while (const std::uint64_t racing = touching & running[word] & ~known_[word]) {
+        const std::size_t part = word * 64 + static_cast<std::size_t>(std::countr_zero(racing));
+        const plan::EntryId entry = in_flight_.parts[part].entry;
+        tell(entry);
+        for (std::size_t w = 0; w < known_.size(); ++w)
+          known_[w] |= in_flight_.of_entry[index(entry)][w];
+      }
     }
   }
 
@@ -272,11 +247,7 @@ class Walk {
     const std::size_t cell = index(use.buffer) * lane_count_ + index(op_->lane);
     const std::uint32_t position = clock_[index(op_->lane)];
     if (plan::reads(use.access)) last_read_[cell] = position;
-    if (!plan::writes(use.access)) return;
-    last_write_[cell] = position;
-    BufferState& state = states_[index(use.buffer)];
-    state.written = at_;
-    state.always_written = state.always_written || !is_conditional(*op_);
+    if (plan::writes(use.access)) last_write_[cell] = position;
   }
 
   void check_collective() {
@@ -298,7 +269,6 @@ class Walk {
   Report& report_;
   const std::size_t lane_count_;
   const InFlight in_flight_;
-  const std::vector<std::vector<bool>> written_before_;
   std::optional<Tenants> tenants_;
   std::vector<bool> ever_acquired_;  // by buffer
 

@@ -1,6 +1,8 @@
 #pragma once
 // Where the rules put what they find.
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "verify/verify.h"
@@ -26,7 +28,18 @@ class Report {
                            .what = schedule_.buffer(buffer).name + ": " + sentence});
   }
   bool empty() const { return violations_.empty(); }
-  std::vector<Violation> take() { return std::move(violations_); }
+  /// By segment and operation; what is about the whole schedule stands first.
+  std::vector<Violation> take() {
+    const auto place = [&](const Violation& violation) {
+      const plan::Segment* segment = schedule_.find(violation.segment);
+      // no_op + 1 wraps to 0.
+      return std::pair(violation.op == no_op ? nullptr : segment,
+                       static_cast<std::uint32_t>(violation.op) + 1);
+    };
+    std::stable_sort(violations_.begin(), violations_.end(),
+                     [&](const Violation& a, const Violation& b) { return place(a) < place(b); });
+    return std::move(violations_);
+  }
 
  private:
   const plan::Schedule& schedule_;

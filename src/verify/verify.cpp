@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "verify/content.h"
 #include "verify/layout.h"
 #include "verify/order.h"
 #include "verify/report.h"
@@ -17,6 +18,7 @@ std::vector<Violation> check(const plan::Schedule& schedule) {
   if (!report.empty()) return report.take();
   check_sizes(schedule, std::nullopt, report);
   check_order(schedule, nullptr, report);
+  check_content(schedule, std::nullopt, report);
   return report.take();
 }
 
@@ -29,6 +31,7 @@ std::vector<Violation> check(const plan::Plan& plan) {
   const std::vector<bool> acquired =
       check_order(plan.schedule, has_offsets ? &plan.layout : nullptr, report);
   if (has_offsets) check_offsets(plan.schedule, plan.layout, acquired, report);
+  check_content(plan.schedule, plan.world_size, report);
   check_peaks(plan, report);
   return report.take();
 }

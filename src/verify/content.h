@@ -1,0 +1,21 @@
+#pragma once
+// What buffers hold when they are read, in list order: something at all, the whole or only the
+// rank's own part, this rank's sum or that of all ranks.
+
+#include <cstdint>
+#include <optional>
+
+#include "verify/report.h"
+
+namespace underkeel::verify {
+
+/// A transient buffer is written in its life before it is read, a persistent one on every way through
+/// the program that leads to its reader; a write under a flag or on some ranks counts for readers
+/// under the same condition. With several ranks, what a rank brings up to date only in its own part
+/// (a reduction, an update of sharded state, a loaded shard) is gathered before it is read whole, and
+/// gradients are summed over ranks, once, before they are added to their home.
+/// Without `world_size` there are several ranks where any unit is cut.
+void check_content(const plan::Schedule& schedule, std::optional<std::int64_t> world_size,
+                   Report& report);
+
+}  // namespace underkeel::verify
