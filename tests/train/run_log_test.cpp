@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <gmock/gmock.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 
 #include "io/faults.h"
@@ -294,6 +295,20 @@ TEST_F(RunLogTest, TheHistoryDoesNotGrowItsMemoryWithinTheExpectedEntries) {
 
   EXPECT_EQ(log.state().history.size(), 3u);
   EXPECT_EQ(log.state().history.data(), first);
+}
+
+TEST_F(RunLogTest, TheHeapInUseIsTheSameAfterStepTwoAndStepAHundred) {
+  auto many = options();
+  many.fresh.total_steps = 100;
+  many.fresh.logging_steps = 1;
+  many.expected_entries = 200;
+  RunLog log = begun(many);
+  steps(log, 1, 2);
+  const auto before_bytes = mallinfo2().uordblks;
+
+  steps(log, 3, 100);
+
+  EXPECT_EQ(mallinfo2().uordblks, before_bytes);
 }
 
 TEST(FormatDuration, IsWhatPythonPrintsForATimedelta) {
