@@ -31,6 +31,3 @@ if(UNDERKEEL_SANITIZE)
     -fsanitize=${UNDERKEEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(underkeel_options INTERFACE -fsanitize=${UNDERKEEL_SANITIZE})
 endif()
-if(UNDERKEEL_FUZZ)  # libFuzzer is guided by the branches of the libraries, not of the target alone.
-  target_compile_options(underkeel_options INTERFACE -fsanitize=fuzzer-no-link)
-endif()
