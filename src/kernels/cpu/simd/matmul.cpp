@@ -23,8 +23,7 @@ static_assert(tile_rows % panel_rows == 0);
 /// Columns of a tile when a is shared.
 constexpr std::int64_t tile_columns = 512;
 /// Depth of what is packed at once; between such chunks c, or an f32 copy of it, holds the sums.
-constexpr std::int64_t depth_chunk = 4096;
-static_assert(depth_chunk % depth_block == 0);
+constexpr std::int64_t depth_chunk = 10 * depth_block;
 /// Shared memory holds packed panels and, behind them, sums of a c that is not f32.
 constexpr std::int64_t sums_floats = shared_floats / 4;
 constexpr std::int64_t panels_floats = shared_floats - sums_floats;
@@ -41,10 +40,11 @@ struct Sums {
 };
 
 template <int Rows, PanelOrder Order>
-void multiply_rows(const float* a, const float* b, std::int64_t depth, const Sums& sums, bool add) {
+void multiply_rows(const float* a, const float* b, std::int64_t depth, const Sums& sums, bool add,
+                   const float* later = nullptr) {
   constexpr bool by_row = Order == PanelOrder::by_row;
   multiply_panel<Rows, panel_vectors, by_row ? packed_row_stride : 1>(
-      a, by_row ? 1 : panel_rows, b, panel_columns, depth, sums.data, sums.stride, add);
+      a, by_row ? 1 : panel_rows, b, panel_columns, depth, sums.data, sums.stride, add, later);
 }
 
 /// A panel of fewer rows or columns than multiply_rows writes: computed beside, then copied.
@@ -71,16 +71,20 @@ void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sum
 template <PanelOrder Order>
 void multiply_block(const float* packed_rows, std::int64_t rows, const float* packed_columns,
                     std::int64_t columns, std::int64_t depth, const Sums& sums, bool add) {
+  // The next panel of b comes nearer while this one is used, a part for each panel of a.
+  const std::int64_t part_floats = panel_columns * depth / ((rows + panel_rows - 1) / panel_rows);
   for (std::int64_t column = 0; column < columns; column += panel_columns) {
     const float* b = packed_columns + column * depth;
+    const float* later = b + panel_columns * depth;
     for (std::int64_t row = 0; row < rows; row += panel_rows) {
-      const float* a = packed_rows + rows_panel_offset(Order, row / panel_rows, depth);
+      const float* a = packed_rows + rows_panel_offset(row / panel_rows);
       const Sums part{sums.data + row * sums.stride + column, sums.stride};
       if (rows - row >= panel_rows && columns - column >= panel_columns)
-        multiply_rows<panel_rows, Order>(a, b, depth, part, add);
+        multiply_rows<panel_rows, Order>(a, b, depth, part, add, later);
       else
         multiply_edge<panel_rows, Order>(a, b, depth, part, min_of(panel_rows, rows - row),
                                          min_of(panel_columns, columns - column), add);
+      later += part_floats;
     }
   }
 }
@@ -199,10 +203,9 @@ class Product {
       const std::int64_t begin = tile % groups * group;
       const std::int64_t start = tile / groups * depth_block;
       const std::int64_t length = min_of(depth_block, depth - start);
-      pack_rows(
-          a_, part.row + begin, part.row + min_of(part.rows, begin + group), k + start, length,
-          packed + tile / groups * block_floats +
-              rows_panel_offset(order_of_rows(a_.depth_is_contiguous), begin / panel_rows, length));
+      pack_rows(a_, part.row + begin, part.row + min_of(part.rows, begin + group), k + start,
+                length,
+                packed + tile / groups * block_floats + rows_panel_offset(begin / panel_rows));
     });
     // Narrower tiles when the sums of a tall one would not fit beside its packed columns.
     constexpr std::int64_t columns_floats = tile_columns * depth_block;

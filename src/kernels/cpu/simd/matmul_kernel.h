@@ -14,12 +14,16 @@ constexpr int panel_vectors = 4;
 constexpr int panel_vectors = 2;
 #endif
 constexpr int panel_columns = panel_vectors * lanes;
+/// How many rows of b ahead of its use the nearest cache fetches.
+constexpr std::int64_t b_ahead = 8;
 
 /// c (Rows, Vectors * lanes) = [c +] a (Rows, depth) b (depth, Vectors * lanes). Element (row, k) of
-/// a lies at row * RowStep + k * a_step, row k of b at k * b_step.
+/// a lies at row * RowStep + k * a_step, row k of b at k * b_step. `later` (not null) is what will
+/// be read after this: a line for every 8 steps of depth goes to the second cache.
 template <int Rows, int Vectors, std::int64_t RowStep>
 inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
-                           std::int64_t depth, float* c, std::int64_t c_stride, bool add) {
+                           std::int64_t depth, float* c, std::int64_t c_stride, bool add,
+                           const float* later = nullptr) {
   Vec sums[Rows][Vectors];
 #pragma GCC unroll 8
   for (int row = 0; row < Rows; ++row) {
@@ -33,7 +37,14 @@ inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, 
   for (std::int64_t k = 0; k < depth; ++k) {
     Vec columns[Vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) columns[v] = load(b + v * lanes);
+    for (int v = 0; v < Vectors; ++v) {
+      columns[v] = load(b + v * lanes);
+      if constexpr (Vectors == panel_vectors)
+        _mm_prefetch(reinterpret_cast<const char*>(b + b_ahead * panel_columns + v * lanes),
+                     _MM_HINT_T0);
+    }
+    if (later != nullptr && k % 8 == 0)
+      _mm_prefetch(reinterpret_cast<const char*>(later + 2 * k), _MM_HINT_T1);
 #pragma GCC unroll 8
     for (int row = 0; row < Rows; ++row) {
       const Vec value = broadcast(a[row * RowStep]);

@@ -5,9 +5,9 @@
 
 namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET {
 
-/// Depth is cut at multiples of this, on every instruction set: a panel of b (32 KiB) then stays in
-/// the first cache while panels of a stream past it.
-constexpr std::int64_t depth_block = 256;
+/// Depth is cut at multiples of this, on every instruction set. c is read and written once for
+/// each block; longer ones would push the packed rows of a tile out of the second cache.
+constexpr std::int64_t depth_block = 384;
 
 /// Elements between packed rows of a. Not a power of two, which would put all rows into the same
 /// few sets of the first cache.
@@ -28,10 +28,6 @@ struct Lines {
   }
 };
 
-constexpr PanelOrder order_of_rows(bool depth_is_contiguous) {
-  return depth_is_contiguous ? PanelOrder::by_row : PanelOrder::by_depth;
-}
-
 /// Floats that pack_rows writes for `rows` rows.
 constexpr std::int64_t packed_rows_floats(std::int64_t rows) {
   return (rows + panel_rows - 1) / panel_rows * panel_rows * packed_row_stride;
@@ -39,9 +35,22 @@ constexpr std::int64_t packed_rows_floats(std::int64_t rows) {
 constexpr std::int64_t packed_columns_floats(std::int64_t columns, std::int64_t depth) {
   return (columns + panel_columns - 1) / panel_columns * panel_columns * depth;
 }
-/// Where panel `panel` of packed rows begins.
-constexpr std::int64_t rows_panel_offset(PanelOrder order, std::int64_t panel, std::int64_t depth) {
-  return panel * panel_rows * (order == PanelOrder::by_row ? packed_row_stride : depth);
+/// Where panel `panel` of packed rows begins, in either order.
+constexpr std::int64_t rows_panel_offset(std::int64_t panel) {
+  return panel * panel_rows * packed_row_stride;
+}
+/// Ordered by depth, whole vectors are stored for panel_rows elements each: the rest is overwritten
+/// by the next depth or lies in the gap behind the panel.
+static_assert(panel_rows * (packed_row_stride - depth_block) >= lanes);
+
+/// Rows of depth whose memory is fetched ahead of its use: each begins on another page, where the
+/// processor's own prefetching starts anew.
+constexpr std::int64_t rows_ahead = 6;
+template <class T>
+inline void fetch(const T* from, std::int64_t count) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t i = 0; i < count; i += line)
+    _mm_prefetch(reinterpret_cast<const char*>(from + i), _MM_HINT_T0);
 }
 
 /// Rows [begin, end) at depths [k, k + depth), padded with zero rows to whole panels.
@@ -62,14 +71,16 @@ inline void pack_rows(const Lines<T>& lines, std::int64_t begin, std::int64_t en
     }
     return;
   }
+  const std::int64_t count = end - begin;
   for (std::int64_t i = 0; i < depth; ++i) {
     const T* from = lines.at(begin, k + i);
-    for (std::int64_t panel = 0; panel * panel_rows < padded; ++panel) {
-      const std::int64_t first = panel * panel_rows;
-      const std::int64_t left = end - begin - first;
-      float* packed = to + first * depth + i * panel_rows;
-      store_first(packed, load_first(from + first, min_of(left, panel_rows)), panel_rows);
-    }
+    if (i + rows_ahead < depth) fetch(from + rows_ahead * lines.stride, count);
+    float* packed = to + i * panel_rows;
+    std::int64_t row = 0;
+    for (; row + lanes <= count; row += panel_rows, packed += rows_panel_offset(1))
+      store(packed, load(from + row));
+    for (; row < count; row += panel_rows, packed += rows_panel_offset(1))
+      store(packed, load_first(from + row, count - row));
   }
 }
 
@@ -82,6 +93,7 @@ inline void pack_columns(const Lines<T>& lines, std::int64_t begin, std::int64_t
   if (!lines.depth_is_contiguous) {
     for (std::int64_t i = 0; i < depth; ++i) {
       const T* from = lines.at(begin, k + i);
+      if (i + rows_ahead < depth) fetch(from + rows_ahead * lines.stride, end - begin);
       for (std::int64_t panel = 0; panel < panels; ++panel) {
         float* packed = to + panel * panel_columns * depth + i * panel_columns;
         for (int v = 0; v < panel_vectors; ++v) {
