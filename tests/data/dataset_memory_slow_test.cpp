@@ -1,0 +1,58 @@
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "base/units.h"
+#include "data/dataset.h"
+#include "data/write_file.h"
+#include "support/temporary_folder.h"
+
+namespace underkeel::data {
+namespace {
+
+// The most memory that this process has had resident.
+std::int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:" && status >> word) return std::stoll(word) * kibibyte;
+  return 0;
+}
+
+TEST(TextDatasets, NeedNoMoreMemoryForALargerFile) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "dataset_info.json",
+             R"({"a":{"file_name":"a.txt","columns":{"prompt":"text"}}})");
+  {
+    std::ofstream file(folder / "a.txt");
+    constexpr const char* words[] = {"The ",  "keel ",  "of ",     "a ",
+                                     "ship ", "water ", "depth, ", "12 "};
+    for (std::uint64_t word = 0; word < 8'000'000; ++word)
+      file << words[random_word(1, 0, word) % 8] << (word % 200 == 199 ? "\n" : "");
+  }
+  std::ifstream json(UNDERKEEL_SOURCE_DIR "/tests/data/goldens/tokenizer/gpt2/tokenizer.json");
+  const auto tokenizer = Tokenizer::from_json(std::string(std::istreambuf_iterator<char>(json), {}),
+                                              R"({"eos_token":"<|end|>"})");
+  ASSERT_TRUE(tokenizer) << to_text(tokenizer.error());
+  io::FileSystem files;
+  DatasetOptions options{
+      .folder = folder.path(), .names = {"a"}, .store_folder = folder / "output"};
+  options.max_samples = 400;
+  ASSERT_TRUE(load_text_datasets(files, *tokenizer, options));
+  const std::int64_t before = peak_resident_bytes();
+
+  options.max_samples.reset();
+  const auto data = load_text_datasets(files, *tokenizer, options);
+
+  ASSERT_TRUE(data) << to_text(data.error());
+  const std::int64_t after = peak_resident_bytes();
+  RecordProperty("file_bytes", static_cast<int>(std::filesystem::file_size(folder / "a.txt")));
+  RecordProperty("growth_bytes", static_cast<int>(after - before));
+  // 40,000 documents of 8 + 4 bytes and the order again, and the 1 MiB that waits for the disk.
+  EXPECT_GT(data->sets[0].tokens * 4, 32 * mebibyte);
+  EXPECT_LT(after - before, 6 * mebibyte);
+}
+
+}  // namespace
+}  // namespace underkeel::data
