@@ -13,20 +13,11 @@
 #include "base/result.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "io/weight_index.h"
 
 namespace underkeel::io {
 
 constexpr std::string_view single_weights_file = "model.safetensors";
-constexpr std::string_view weight_index_file = "model.safetensors.index.json";
-
-struct WeightIndex {
-  std::map<std::string, std::string> file_of_tensor;  // plain file names
-  std::optional<std::int64_t> total_size_bytes;
-};
-
-/// Reads the text of an index. A file name with a separator or `..` is refused.
-/// Errors: bad_file.
-Result<WeightIndex> parse_weight_index(std::string_view text, const std::string& path);
 
 /// Where a tensor lies.
 struct FoundTensor {

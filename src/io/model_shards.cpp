@@ -8,6 +8,7 @@
 
 #include "io/model_files.h"
 #include "io/strict_json.h"
+#include "io/weight_index.h"
 
 namespace underkeel::io {
 

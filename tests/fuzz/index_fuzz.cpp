@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "io/model_files.h"
 #include "io/model_shards.h"
+#include "io/weight_index.h"
 
 using namespace underkeel;
 using namespace underkeel::io;
