@@ -1,0 +1,71 @@
+// underkeel export CHECKPOINT OUT
+
+#include "train/export.h"
+
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "command.h"
+#include "train/process_memory.h"
+
+namespace underkeel::apps {
+
+namespace {
+
+struct Words {
+  train::ExportRequest request;
+  std::string type;
+  std::string max_shard = "5GB";
+};
+
+Result<void> run(const Words& words) {
+  train::ExportRequest request = words.request;
+  if (!words.type.empty()) {
+    UK_TRY(type, parse_dtype(words.type, "--dtype"));
+    if (type != DType::f32 && type != DType::bf16 && type != DType::f16)
+      return fail(ErrorCode::unsupported, fmt::format("weights of type `{}`", words.type),
+                  "--dtype", "write bf16, f16 or f32");
+    request.type = type;
+  }
+  UK_TRY(max_shard_bytes, parse_bytes(words.max_shard, "--max-shard-size"));
+  if (max_shard_bytes <= 0)
+    return fail(ErrorCode::bad_config, "a file needs room for something", "--max-shard-size",
+                "write a size such as 5GB");
+  request.max_shard_bytes = max_shard_bytes;
+  io::FileSystem files;
+  UK_TRY(report, train::export_checkpoint(files, request));
+  fmt::print("exported {} to {}\n", report.from, request.into);
+  fmt::print("{} parameters in {} tensors, {}{}, {} in {} {}\n",
+             format_count(report.parameter_count), format_count(report.tensor_count),
+             name_of(report.type), report.from_master ? " from the f32 master copy" : "",
+             format_bytes(report.weight_bytes), report.file_count,
+             report.file_count == 1 ? "file" : "files");
+  UK_TRY(memory, train::read_process_memory());
+  fmt::print("this process needed at most {} of memory\n",
+             format_bytes(memory.most_resident_bytes));
+  return {};
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Chosen& chosen) {
+  auto words = std::make_shared<Words>();
+  CLI::App* command = app.add_subcommand(
+      "export", "Write a Hugging Face folder from a checkpoint, tensor by tensor.");
+  command
+      ->add_option("CHECKPOINT", words->request.from,
+                   "checkpoint, output folder (its newest checkpoint is taken) or model folder")
+      ->required();
+  command->add_option("OUT", words->request.into, "folder to write; must not be there yet")
+      ->required();
+  command->add_option("--dtype", words->type,
+                      "bf16, f16 or f32 (as the checkpoint's weights are stored)");
+  command->add_option("--max-shard-size", words->max_shard, "most bytes of a weights file (5GB)");
+  command->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
+}
+
+}  // namespace underkeel::apps

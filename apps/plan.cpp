@@ -1,0 +1,96 @@
+// underkeel plan RUN.yaml [key=value ...]: what a run will need, before anything is read or taken.
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "command.h"
+#include "plan/listing.h"
+#include "planner/planner.h"
+#include "render/render.h"
+#include "run_arguments.h"
+#include "simulate/simulate.h"
+#include "spec/hardware_spec.h"
+#include "spec/model_spec.h"
+
+namespace underkeel::apps {
+
+namespace {
+
+struct Words {
+  std::shared_ptr<RunArguments> run;
+  std::string hardware;
+  bool json = false;
+  bool listing = false;
+};
+
+std::string summary(const spec::ModelSpec& model, const planner::Request& request,
+                    const plan::Plan& plan) {
+  std::string text = fmt::format("{}: {} parameters, {}\n", model.architecture,
+                                 format_count(plan.parameter_count), name_of(request.weight_type));
+  text += fmt::format("{} {}, ZeRO stage {}, {} x {} tokens a rank and step\n", plan.world_size,
+                      plan.world_size == 1 ? "rank" : "ranks", plan.stage, plan.accumulation_steps,
+                      format_count(request.max_rows));
+  for (const plan::Decision& decision : plan.decisions)
+    text +=
+        fmt::format("decided: {} = {}: {}\n", decision.subject, decision.value, decision.reason);
+  return text;
+}
+
+std::string times_text(const render::Times& times, bool measured) {
+  return fmt::format(
+      "step {:.3g} s (micro-step {:.3g} s, update {:.3g} s), save {:.3g} s, of which {:.3g} s "
+      "are waited for; from {} rates\n",
+      times.step_s, times.micro_step_s, times.update_s, times.save_s, times.save_wait_s,
+      measured ? "measured" : "assumed");
+}
+
+Result<void> run(const Words& words) {
+  UK_TRY(changes, words.run->all_changes());
+  UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
+  UK_TRY(folder, spec::find_model_folder(config.model.string()));
+  UK_TRY(model, spec::read_model_config(folder));
+  spec::HardwareSpec machine = spec::this_machine();
+  if (!words.hardware.empty()) {
+    UK_TRY(described, spec::read_hardware_file(words.hardware));
+    machine = described;
+  }
+  const planner::Request request = planner::request_of(model, config, config.ranks);
+  const plan::Plan plan = planner::make_plan(request);
+  if (words.listing) {
+    std::fputs(plan::listing(plan).c_str(), stdout);
+    return {};
+  }
+  render::Outlook outlook;
+  const simulate::Simulation times = simulate::simulate(plan, machine);
+  outlook.times = render::Times{times.step_s, times.micro_step_s, times.update_s, times.save_s,
+                                times.save_wait_s};
+  if (words.json) {
+    std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
+    return {};
+  }
+  fmt::print("{}\n{}\n{}", summary(model, request, plan), render::peak_table(plan, outlook),
+             times_text(*outlook.times, machine.rates_are_measured));
+  return {};
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Chosen& chosen) {
+  auto words = std::make_shared<Words>();
+  CLI::App* command = app.add_subcommand(
+      "plan", "Show what a run will need of every memory, and whether it fits. Reads no weights.");
+  words->run = add_run_arguments(*command);
+  command->add_option("--hardware", words->hardware,
+                      "hardware.yaml of a machine that is not this one");
+  command->add_flag("--json", words->json, "print one JSON object");
+  command->add_flag("--listing", words->listing, "print every operation of the plan");
+  command->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
+}
+
+}  // namespace underkeel::apps

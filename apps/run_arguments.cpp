@@ -1,0 +1,63 @@
+#include "run_arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/units.h"
+
+namespace underkeel::apps {
+
+namespace {
+
+// "device=80GiB,host=100GiB" as changes of the run file.
+Result<std::vector<std::string>> memory_changes(const std::string& text) {
+  std::vector<std::string> changes;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t sign = part.find('=');
+    const std::string space = part.substr(0, sign);
+    if (sign == std::string::npos || (space != "device" && space != "host"))
+      return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), "--memory",
+                  "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
+    UK_TRY_VOID(parse_bytes(part.substr(sign + 1), "--memory"));
+    changes.push_back(fmt::format("underkeel.memory.{}", part));
+    begin = end + 1;
+  }
+  return changes;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> RunArguments::all_changes() const {
+  std::vector<std::string> all = changes;
+  if (ranks) all.push_back(fmt::format("underkeel.ranks={}", *ranks));
+  UK_TRY(budgets, memory_changes(memory));
+  all.insert(all.end(), budgets.begin(), budgets.end());
+  return all;
+}
+
+std::optional<spec::WorldSize> RunArguments::world() const {
+  if (!ranks) return std::nullopt;
+  return spec::WorldSize{*ranks, "--ranks"};
+}
+
+std::shared_ptr<RunArguments> add_run_arguments(CLI::App& command) {
+  auto arguments = std::make_shared<RunArguments>();
+  command.add_option("RUN.yaml", arguments->run_file, "run file, as LLaMA-Factory takes it")
+      ->required();
+  command.add_option("KEY=VALUE", arguments->changes,
+                     "changes of the run file; dots reach into mappings "
+                     "(deepspeed.zero_optimization.stage=3)");
+  // Of a flag that is given twice the last one holds, so that a suggestion can be put behind a command.
+  command.add_option("--ranks", arguments->ranks, "ranks as threads of this process")
+      ->check(CLI::Range(1, 4096))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command
+      .add_option("--memory", arguments->memory,
+                  "budgets: SPACE=SIZE[,SPACE=SIZE]; device: of one rank, host: of one node")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  return arguments;
+}
+
+}  // namespace underkeel::apps

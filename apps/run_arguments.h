@@ -1,0 +1,34 @@
+#pragma once
+// RUN.yaml [key=value ...] [--ranks N] [--memory SPACE=SIZE,...]: what `train` and `plan` share.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/run_config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace underkeel::apps {
+
+struct RunArguments {
+  std::filesystem::path run_file;
+  std::vector<std::string> changes;  // key=value, as written
+  std::optional<int> ranks;          // --ranks
+  std::string memory;                // --memory, as written
+
+  /// `changes`, then those that the flags stand for: flags win.
+  Result<std::vector<std::string>> all_changes() const;
+  /// How many ranks are asked for on the command line, for DeepSpeed's batch equation.
+  std::optional<spec::WorldSize> world() const;
+};
+
+/// Declares the arguments; the values are there once the command line is parsed.
+std::shared_ptr<RunArguments> add_run_arguments(CLI::App& command);
+
+}  // namespace underkeel::apps

@@ -1,0 +1,164 @@
+#include "train/generate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "comm/communicator.h"
+#include "data/tokenizer.h"
+#include "exec/executor.h"
+#include "io/model_files.h"
+#include "kernels/kernels.h"
+#include "planner/planner.h"
+#include "spec/model_spec.h"
+#include "train/model_source.h"
+
+namespace underkeel::train {
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+constexpr std::int64_t default_new_tokens = 64;
+
+// Token ids of `eos_token_id`: one number or a list.
+Tokens ids_of(const nlohmann::json& value) {
+  Tokens ids;
+  if (value.is_number_integer()) ids.push_back(value.get<std::int32_t>());
+  if (value.is_array())
+    for (const nlohmann::json& element : value)
+      if (element.is_number_integer()) ids.push_back(element.get<std::int32_t>());
+  return ids;
+}
+
+Result<Tokens> end_tokens(io::FileSystem& files, const std::string& folder,
+                          const spec::ModelSpec& model, const data::Tokenizer& tokenizer) {
+  const std::string path = io::join_path(folder, "generation_config.json");
+  if (files.exists(path)) {
+    UK_TRY(text, files.read_text(path, mebibyte));
+    const nlohmann::json config = nlohmann::json::parse(text, nullptr, false);
+    if (!config.is_object())
+      return fail(ErrorCode::bad_file, "the file is no JSON object", path,
+                  "repair it, or remove it: config.json is used then");
+    if (config.contains("eos_token_id")) return ids_of(config["eos_token_id"]);
+  }
+  if (!model.end_token_ids.empty()) {
+    Tokens ids;
+    for (const std::int64_t id : model.end_token_ids) ids.push_back(static_cast<std::int32_t>(id));
+    return ids;
+  }
+  if (tokenizer.special_tokens().end) return Tokens{tokenizer.special_tokens().end->id};
+  return Tokens{};
+}
+
+// Text of tokens as they come. A token may end inside a character; its bytes wait for the next ones.
+class TextStream {
+ public:
+  TextStream(const data::Tokenizer& tokenizer, const std::function<void(std::string_view)>& sink)
+      : tokenizer_(tokenizer), sink_(sink) {}
+
+  void add(std::int32_t token) {
+    waiting_.push_back(token);
+    // A character has at most four bytes, so no more than four tokens can be waiting for its end.
+    constexpr std::size_t longest_character = 4;
+    const std::string text = tokenizer_.decode(waiting_, true);
+    if (text.ends_with("\xEF\xBF\xBD") && waiting_.size() < longest_character) return;
+    flush();
+  }
+  void flush() {
+    if (waiting_.empty()) return;
+    const std::string text = tokenizer_.decode(waiting_, true);
+    waiting_.clear();
+    if (!text.empty()) sink_(text);
+  }
+
+ private:
+  const data::Tokenizer& tokenizer_;
+  const std::function<void(std::string_view)>& sink_;
+  Tokens waiting_;
+};
+
+Result<std::int64_t> rows_of(const GenerateRequest& request, const spec::ModelSpec& model,
+                             std::int64_t prompt_tokens) {
+  const std::int64_t most = model.max_position_embeddings;
+  const std::int64_t left = most - prompt_tokens;
+  const std::int64_t wanted = request.max_new_tokens.value_or(
+      std::min(default_new_tokens, std::max<std::int64_t>(left, 1)));
+  if (wanted > left)
+    return fail(ErrorCode::bad_config,
+                fmt::format("{} prompt tokens and {} new ones are {}, the model has {} positions",
+                            prompt_tokens, wanted, prompt_tokens + wanted, most),
+                "--max-new-tokens",
+                left > 0 ? fmt::format("--max-new-tokens {}", left) : "shorten the prompt");
+  return prompt_tokens + wanted;
+}
+
+}  // namespace
+
+Result<GenerateReport> generate(const GenerateRequest& request,
+                                const std::function<void(std::string_view)>& sink) {
+  io::FileSystem files;
+  UK_TRY(folder, spec::find_model_folder(request.model.string()));
+  UK_TRY(model, spec::read_model_config(folder));
+  UK_TRY(tokenizer, data::Tokenizer::load(folder));
+  UK_TRY(ends, end_tokens(files, folder.string(), model, tokenizer));
+  UK_TRY(tokens, tokenizer.encode(request.prompt, {.add_special_tokens = true}));
+  if (tokens.empty())
+    return fail(ErrorCode::bad_config, "the prompt has no tokens", "--prompt",
+                "give at least one word");
+  for (const std::int32_t token : tokens)
+    if (token >= model.vocabulary)
+      return fail(ErrorCode::bad_file,
+                  fmt::format("token {} of the prompt is beyond the vocabulary of {}", token,
+                              model.vocabulary),
+                  folder.string(), "use the tokenizer.json that belongs to this config.json");
+  GenerateReport report{.prompt_tokens = static_cast<std::int64_t>(tokens.size())};
+  UK_TRY(max_rows, rows_of(request, model, report.prompt_tokens));
+
+  planner::Request wanted{.model = model};
+  wanted.weight_type = model.stored_type;
+  wanted.train = false;
+  wanted.save = false;
+  wanted.max_generation_rows = max_rows;
+  const plan::Plan plan = planner::make_plan(wanted);
+  for (const std::int64_t size_bytes : plan.layout.size_bytes) report.arena_bytes += size_bytes;
+  if (request.check_memory) UK_TRY_VOID(request.check_memory(report.arena_bytes));
+
+  UK_TRY(weights, io::open_model_files(files, folder.string()));
+  const auto group = comm::make_single();
+  UK_TRY(executor, exec::Executor::make(plan, kernels::cpu_kernels(), *group,
+                                        {.thread_count = request.thread_count}));
+  ModelFolderSource source(files, std::move(weights));
+  exec::Inputs loading;
+  loading.source = &source;
+  UK_TRY_VOID(executor->run(plan::SegmentKind::load, loading));
+
+  tokens.reserve(static_cast<std::size_t>(max_rows));
+  Tokens positions(static_cast<std::size_t>(max_rows));
+  std::iota(positions.begin(), positions.end(), 0);
+  TextStream text(tokenizer, sink);
+  while (static_cast<std::int64_t>(tokens.size()) < max_rows) {
+    const std::array<std::int32_t, 2> starts{0, static_cast<std::int32_t>(tokens.size())};
+    exec::Inputs inputs;
+    inputs.tokens = tokens;
+    inputs.positions = std::span(positions).first(tokens.size());
+    inputs.sequence_starts = starts;
+    UK_TRY(outputs, executor->run(plan::SegmentKind::generate, inputs));
+    const std::int32_t next =
+        sample_token(outputs.logits, request.sampling, report.generated_tokens);
+    report.ended = std::find(ends.begin(), ends.end(), next) != ends.end();
+    if (report.ended) break;
+    ++report.generated_tokens;
+    tokens.push_back(next);
+    text.add(next);
+  }
+  text.flush();
+  UK_TRY_VOID(executor->drain());
+  return report;
+}
+
+}  // namespace underkeel::train

@@ -1,0 +1,141 @@
+#include "train/inspect.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/made_checkpoint.h"
+#include "support/temporary_folder.h"
+#include "support/tensor_files.h"
+
+namespace underkeel::train {
+namespace {
+
+using test::value_of;
+using testing::HasSubstr;
+
+class Inspect : public testing::Test {
+ protected:
+  Inspection look(const std::filesystem::path& path, bool verify = true) {
+    return value_of(inspect(files_, path.string(), verify));
+  }
+  std::filesystem::path model_folder(std::string_view json) {
+    std::filesystem::create_directories(folder_ / "model");
+    test::write_model_folder(folder_ / "model", json);
+    return folder_ / "model";
+  }
+  static std::string untied() {
+    auto json = nlohmann::json::parse(test::tiny_model_json());
+    json["tie_word_embeddings"] = false;
+    return json.dump();
+  }
+
+  io::FileSystem files_;
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(Inspect, FindsNothingWrongWithASoundFolder) {
+  const Inspection seen = look(model_folder(test::tiny_model_json()));
+
+  EXPECT_TRUE(seen.sound());
+  EXPECT_EQ(seen.kind, PathKind::model_folder);
+  EXPECT_EQ(seen.totals->parameters_found, 90'432);
+  EXPECT_THAT(to_text(seen), HasSubstr("verified: 90,432 parameters expected, 90,432 found"));
+}
+
+TEST_F(Inspect, NamesTheFirstPlaceholderOfAFolderThatHoldsNoneElse) {
+  const auto folder = model_folder(untied());
+  auto tensors = test::read_tensors(folder / "model.safetensors");
+  for (auto& [name, tensor] : tensors) tensor = test::stored(DType::bf16, {0}, {});
+  test::write_tensors(folder / "model.safetensors", tensors);
+
+  const Inspection seen = look(folder);
+
+  ASSERT_EQ(seen.problems.size(), 1u);
+  EXPECT_THAT(seen.problems[0].what, HasSubstr("expected [256, 64], found [0]"));
+  EXPECT_THAT(seen.problems[0].what, HasSubstr("106,816 parameters expected, 0 found"));
+  EXPECT_THAT(seen.problems[0].where, HasSubstr("tensor model.embed_tokens.weight"));
+}
+
+TEST_F(Inspect, WarnsOfATiedHeadThatIsThereTwiceAndFailsWhenTheTwoDiffer) {
+  const auto folder = model_folder(test::tiny_model_json());
+  auto tensors = test::read_tensors(folder / "model.safetensors");
+  tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
+  test::write_tensors(folder / "model.safetensors", tensors);
+  const Inspection equal = look(folder);
+  tensors["lm_head.weight"].bytes[8] ^= std::byte{1};
+  test::write_tensors(folder / "model.safetensors", tensors);
+  const Inspection different = look(folder);
+
+  EXPECT_TRUE(equal.sound());
+  EXPECT_THAT(equal.warnings, testing::ElementsAre(HasSubstr("is a second copy")));
+  ASSERT_EQ(different.problems.size(), 1u);
+  EXPECT_THAT(different.problems[0].what, HasSubstr("differ, though the model ties them"));
+}
+
+TEST_F(Inspect, TellsWhatACheckpointHoldsAndVerifiesItsChecksums) {
+  const std::string checkpoint = test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 4);
+  const Inspection sound = look(checkpoint);
+  auto moments = files_.open_for_update(checkpoint + "/exp_avg.safetensors");
+  const std::int64_t size_bytes = value_of(moments->size_bytes());
+  const std::byte wrong[1] = {std::byte{7}};
+  value_of(moments->write(wrong, size_bytes - 5));
+  const Inspection damaged = look(checkpoint);
+
+  EXPECT_EQ(sound.kind, PathKind::checkpoint);
+  EXPECT_EQ(sound.step, 4);
+  EXPECT_TRUE(sound.sound()) << to_text(sound);
+  ASSERT_EQ(damaged.problems.size(), 1u) << to_text(damaged);
+  EXPECT_THAT(damaged.problems[0].where, HasSubstr("exp_avg.safetensors"));
+}
+
+TEST_F(Inspect, ListsCompleteCheckpointsAndWhyOthersAreSkipped) {
+  test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 4);
+  test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 12);
+  std::filesystem::remove(folder_ / "run" / "checkpoint-12" / "manifest.json");
+
+  const Inspection seen = look(folder_ / "run");
+
+  EXPECT_EQ(seen.kind, PathKind::output_folder);
+  ASSERT_EQ(seen.checkpoints.complete.size(), 1u);
+  EXPECT_EQ(seen.checkpoints.complete[0].step, 4);
+  ASSERT_EQ(seen.checkpoints.skipped.size(), 1u);
+  EXPECT_THAT(to_text(seen), HasSubstr("checkpoint-12: "));
+  const auto json = nlohmann::json::parse(to_json(seen));
+  EXPECT_EQ(json["checkpoints"][0]["step"], 4);
+  EXPECT_EQ(json["skipped"].size(), 1u);
+}
+
+TEST_F(Inspect, OfOneFileListsItsTensors) {
+  const auto folder = model_folder(test::tiny_model_json());
+
+  const Inspection seen = look(folder / "model.safetensors", false);
+
+  EXPECT_EQ(seen.kind, PathKind::safetensors_file);
+  ASSERT_EQ(seen.files.size(), 1u);
+  EXPECT_EQ(seen.files[0].tensors.size(), 20u);
+  const auto json = nlohmann::json::parse(to_json(seen));
+  EXPECT_EQ(json["files"][0]["tensors"][0]["type"], "BF16");
+}
+
+TEST_F(Inspect, OfABrokenHeaderSaysWhatIsWrong) {
+  test::write_text(folder_ / "model.safetensors", "none of it");
+
+  const Inspection seen = look(folder_ / "model.safetensors", false);
+
+  EXPECT_EQ(seen.problems.size(), 1u);
+}
+
+TEST_F(Inspect, WithoutConfigSaysThatNothingTellsWhatTheWeightsAre) {
+  const auto folder = model_folder(test::tiny_model_json());
+  std::filesystem::remove(folder / "config.json");
+
+  const Inspection seen = look(folder);
+
+  ASSERT_EQ(seen.problems.size(), 1u);
+  EXPECT_THAT(seen.problems[0].what, HasSubstr("no config.json"));
+}
+
+}  // namespace
+}  // namespace underkeel::train
