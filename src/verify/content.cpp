@@ -176,7 +176,8 @@ class ContentWalk {
     OpIndex written = no_op;      // the latest write in this life
     bool always_written = false;  // by a write that every rank does at every step
     Extent extent = Extent::whole;
-    bool reduced = false;  // summed over ranks
+    bool reduced = false;   // summed over ranks
+    bool was_read = false;  // since the latest write
   };
 
   void step(std::size_t i) {
@@ -189,7 +190,11 @@ class ContentWalk {
     plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
       if (plan::reads(access)) check_read(id);
     });
+    check_change();
     if (several_) check_sums();
+    plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
+      if (access == Access::read) contents_[index(id)].was_read = true;
+    });
     plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
       if (plan::writes(access)) record_write(id);
     });
@@ -218,6 +223,20 @@ class ContentWalk {
     }
   }
 
+  /// A value that is changed where it lies has one meaning for all its readers: the changed one. Sums
+  /// that grow (accumulate) are read in between.
+  void check_change() {
+    const auto* compute = std::get_if<plan::Compute>(&op_->body);
+    if (compute == nullptr || compute->accumulate || compute->accumulate_weight) return;
+    for (const plan::Operand& operand : compute->operands) {
+      if (operand.buffer == plan::no_buffer || operand.access != Access::read_write) continue;
+      Content& content = contents_[index(operand.buffer)];
+      if (schedule_.buffer(operand.buffer).persistent || !content.was_read) continue;
+      report_.add(at_, operand.buffer, "is changed in place after it was read");
+      content.was_read = false;  // told once
+    }
+  }
+
   /// Gradients are summed over ranks once, then added.
   void check_sums() {
     const auto sum = [&](BufferId full) {
@@ -235,6 +254,7 @@ class ContentWalk {
   void record_write(BufferId id) {
     Content& content = contents_[index(id)];
     content.written = at_;
+    content.was_read = false;
     content.always_written = content.always_written || !is_conditional(*op_);
     content.reduced = std::holds_alternative<plan::ReduceScatter>(op_->body) ||
                       std::holds_alternative<plan::AllReduce>(op_->body);

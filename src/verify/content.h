@@ -14,6 +14,7 @@ namespace underkeel::verify {
 /// under the same condition. With several ranks, what a rank brings up to date only in its own part
 /// (a reduction, an update of sharded state, a loaded shard) is gathered before it is read whole, and
 /// gradients are summed over ranks, once, before they are added to their home.
+/// A value that is changed in place, other than by adding to it, has not been read before.
 /// Without `world_size` there are several ranks where any unit is cut.
 void check_content(const plan::Schedule& schedule, std::optional<std::int64_t> world_size,
                    Report& report);

@@ -1,4 +1,5 @@
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,11 +29,25 @@ BufferId home_of(const plan::Unit& unit, plan::StatePart part) {
   return plan::no_buffer;
 }
 
+/// What a unit keeps in a buffer.
+enum class Home : std::uint8_t { none, weights, state };
+
+std::vector<Home> homes_of(const plan::Schedule& schedule) {
+  std::vector<Home> homes(schedule.buffers.size(), Home::none);
+  for (const plan::Unit& unit : schedule.units) {
+    for (const BufferId id : {unit.master, unit.moment1, unit.moment2, unit.gradient})
+      if (id != plan::no_buffer) homes[index(id)] = Home::state;
+    if (unit.weights != plan::no_buffer) homes[index(unit.weights)] = Home::weights;
+  }
+  return homes;
+}
+
 /// Checks the operations of one segment.
 struct Sizes {
   const plan::Schedule& schedule;
   const plan::Segment& segment;
   const std::optional<std::int64_t> world_size;
+  const std::vector<Home>& homes;
   Report& report;
   OpIndex at = no_op;
 
@@ -88,6 +103,13 @@ struct Sizes {
       report.add(at, operand.buffer,
                  fmt::format("an operand spans bytes {} to {} of {}", format_count(begin_bytes),
                              format_count(end_bytes), format_count(buffer.size_bytes)));
+  }
+
+  /// State belongs to the operations made for it: a computation reads weights and touches no other.
+  void home(const plan::Operand& operand) const {
+    const Home home = homes[index(operand.buffer)];
+    if (home == Home::state || (home == Home::weights && operand.access != plan::Access::read))
+      report.add(at, operand.buffer, "is a home that a computation may not touch so");
   }
 
   /// A collective over all elements of a unit.
@@ -158,6 +180,7 @@ struct Sizes {
               bool changes = false;
               for (const Operand& one : body.operands) {
                 operand(one);
+                if (one.buffer != no_buffer && body.kernel != Kernel::fill) home(one);
                 changes = changes || one.access == Access::read_write;
               }
               if ((body.accumulate || body.accumulate_weight) && !changes)
@@ -228,9 +251,10 @@ void check_sizes(const plan::Schedule& schedule, std::optional<std::int64_t> wor
       report.add(no_op, fmt::format("shape class {} has {} rows, no more than the one before", i,
                                     classes[i]));
   check_homes(schedule, report);
+  const std::vector<Home> homes = homes_of(schedule);
   for (const plan::Segment& segment : schedule.segments) {
     report.start(segment.kind);
-    Sizes sizes{schedule, segment, world_size, report};
+    Sizes sizes{schedule, segment, world_size, homes, report};
     for (std::size_t i = 0; i < segment.ops.size(); ++i) {
       sizes.at = OpIndex{static_cast<std::uint32_t>(i)};
       sizes.op(segment.ops[i]);

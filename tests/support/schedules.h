@@ -169,6 +169,7 @@ inline plan::Schedule two_layer_zero3() {
     b.add(compute, "copy in " + all_units[l].name, plan::CopyIn{piece, ring, all_units[l].weights});
     b.compute(compute, "zero state " + all_units[l].name, {},
               {all_units[l].moment1, all_units[l].moment2});
+    std::get<plan::Compute>(b.last().body).kernel = plan::Kernel::fill;
   }
 
   b.segment(SegmentKind::micro_only, rows);

@@ -212,6 +212,28 @@ TEST(VerifySizes, StateComesFromItsHome) {
                           "layers.0 has no master"));
 }
 
+TEST(VerifySizes, AComputationReadsWeightsAndTouchesNoOtherHome) {
+  plan::Schedule schedule = two_layer_zero3();
+  plan::Segment& update = segment_of(schedule, SegmentKind::update);
+  const plan::Unit& unit = schedule.units[0];
+  for (const BufferId home : {unit.weights, unit.moment1, unit.gradient}) {
+    plan::Compute body;
+    body.operands = {{.buffer = home}};
+    test::append(update, compute, body);
+  }
+  plan::Compute body;
+  body.operands = {{.buffer = unit.weights, .access = plan::Access::write}};
+  test::append(update, compute, body);
+  body.operands[0].buffer = unit.gradient;
+  body.kernel = plan::Kernel::fill;
+  test::append(update, compute, body);
+
+  EXPECT_THAT(sentences(schedule),
+              ElementsAre("layers.0.exp_avg: is a home that a computation may not touch so",
+                          "layers.0.gradient: is a home that a computation may not touch so",
+                          "layers.0.weights: is a home that a computation may not touch so"));
+}
+
 TEST(VerifySizes, HomesHoldTheirUnit) {
   plan::Schedule schedule = two_layer_zero3();
   schedule.units[1].optimizer_sharded = false;
@@ -233,6 +255,7 @@ TEST(VerifySizes, SumsHaveASlotForEveryShard) {
   s.schedule.units[0].gradient = gradient;
   s.segment(SegmentKind::update);
   s.compute(compute, "fill", {}, {gradient});
+  std::get<plan::Compute>(s.last().body).kernel = plan::Kernel::fill;
   s.add(compute, "square", plan::SumSquares{test::UnitId{0}, gradient, sums, 1});
   s.add(compute, "gather", plan::GatherValues{sums, sums, 2});
   EXPECT_THAT(sentences(s.schedule), IsEmpty());

@@ -15,6 +15,7 @@ struct Case {
   std::int64_t world_size;
   spec::Recompute recompute;
   bool overlap;
+  DType type = DType::f32;
 };
 
 class VerifyPlanned : public testing::TestWithParam<Case> {};
@@ -23,6 +24,7 @@ TEST_P(VerifyPlanned, ThePlannersPlansAreSound) {
   planner::Request request = test::two_layer_request(GetParam().stage, GetParam().world_size);
   request.recompute = GetParam().recompute;
   request.bounds.overlap_comm = GetParam().overlap;
+  request.weight_type = GetParam().type;
 
   const plan::Plan plan = planner::make_plan(request);
 
@@ -37,6 +39,9 @@ std::vector<Case> cases() {
            {spec::Recompute::none, spec::Recompute::cheap, spec::Recompute::block})
         for (const bool overlap : {true, false})
           all.push_back({stage, world_size, recompute, overlap});
+  // With master copies.
+  for (const int stage : {0, 1, 2, 3})
+    all.push_back({stage, 2, spec::Recompute::block, true, DType::bf16});
   return all;
 }
 
@@ -46,7 +51,8 @@ std::string name_of_case(const testing::TestParamInfo<Case>& info) {
                                                                            : "block";
   return "stage" + std::to_string(info.param.stage) + "_ranks" +
          std::to_string(info.param.world_size) + "_" + recompute +
-         (info.param.overlap ? "_overlapped" : "_in_turn");
+         (info.param.overlap ? "_overlapped_" : "_in_turn_") +
+         std::string(name_of(info.param.type));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, VerifyPlanned, testing::ValuesIn(cases()), name_of_case);

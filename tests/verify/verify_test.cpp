@@ -441,5 +441,109 @@ TEST(Verify, WithoutAProgramNobodySaysWhatCameBefore) {
   EXPECT_THAT(sentences(schedule), IsEmpty());
 }
 
+TEST(Verify, WhatIsChangedInPlaceWasNotReadBefore) {
+  Small s;
+  s.acquire(compute, s.x);
+  s.compute(compute, "write x", {}, {s.x});
+  plan::Compute change;
+  change.operands = {s.whole(s.x, plan::Access::read_write)};
+  s.add(compute, "turn x", change);
+  s.compute(compute, "read x", {s.x}, {});
+  change.accumulate = true;
+  s.add(compute, "add to x", change);
+  s.compute(compute, "read x again", {s.x}, {});
+  EXPECT_THAT(sentences(s.schedule), ElementsAre("x: is never released"));
+
+  change.accumulate = false;
+  s.add(compute, "turn x again", change);
+  s.release(compute, s.x);
+  EXPECT_THAT(sentences(s.schedule), ElementsAre("x: is changed in place after it was read"));
+}
+
+// --- what ranks hold of it
+
+/// The two layers with whole weights and sharded state: after an update each rank has only its own
+/// part of the new weights, until they are gathered in place.
+plan::Schedule two_layer_zero1() {
+  plan::Schedule schedule = two_layer_zero3();
+  for (plan::Unit& unit : schedule.units) {
+    unit.weights_sharded = false;
+    schedule.buffers[index(unit.weights)].size_bytes *= 2;
+  }
+  for (const SegmentKind kind : {SegmentKind::load, SegmentKind::update})
+    for (std::uint32_t l = 0; l < 2; ++l) {
+      const BufferId weights = schedule.units[l].weights;
+      test::append(segment_of(schedule, kind), compute,
+                   plan::Gather{test::UnitId{l}, weights, weights, DType::f32});
+      segment_of(schedule, kind).ops.back().label = "gather whole";
+    }
+  plan::Segment& micro = segment_of(schedule, SegmentKind::micro_only);
+  plan::Compute& forward =
+      std::get<plan::Compute>(micro.ops[index(find_op(micro, "forward layers.1"))].body);
+  forward.operands.push_back({.buffer = schedule.units[1].weights});
+  return schedule;
+}
+
+TEST(Verify, WhatIsUpToDateInPartIsGatheredBeforeItIsReadWhole) {
+  EXPECT_THAT(sentences(two_layer_zero1()), IsEmpty());
+
+  for (const SegmentKind kind : {SegmentKind::load, SegmentKind::update}) {
+    plan::Schedule schedule = two_layer_zero1();
+    segment_of(schedule, kind).ops.pop_back();
+
+    EXPECT_THAT(
+        sentences(schedule),
+        ElementsAre("layers.1.weights: is read whole where only the rank's own part is up to date"))
+        << name_of(kind);
+  }
+}
+
+TEST(Verify, OneRankAloneIsAlwaysUpToDate) {
+  plan::Plan plan;
+  plan.schedule = two_layer_zero1();
+  plan.layout = test::apart(plan.schedule);
+  segment_of(plan.schedule, SegmentKind::update).ops.pop_back();
+  plan.world_size = 2;
+  EXPECT_EQ(check(plan).size(), 1u);
+
+  plan.world_size = 1;
+  EXPECT_THAT(sentences(check(plan)), IsEmpty());
+}
+
+TEST(Verify, GradientsAreSummedOverRanksOnceBeforeTheyAreAdded) {
+  plan::Schedule schedule = two_layer_zero3();
+  plan::Segment& micro = segment_of(schedule, SegmentKind::micro_only);
+  plan::Op& reduce = micro.ops[index(find_op(micro, "reduce layers.1"))];
+  const plan::Op original = reduce;
+  reduce.body = plan::Publish{plan::Output::totals, find_buffer(schedule, "totals")};
+  EXPECT_THAT(
+      sentences(schedule),
+      ::testing::Contains("layers.1.micro_gradient: is added before it is summed over ranks"));
+
+  reduce = original;
+  micro.ops[index(find_op(micro, "reduce layers.0"))].body = original.body;
+  EXPECT_THAT(
+      sentences(schedule),
+      ::testing::Contains("layers.0.micro_gradient: is added before it is summed over ranks"));
+}
+
+TEST(Verify, ASecondSumIsTold) {
+  plan::Schedule schedule = two_layer_zero3();
+  plan::Segment& micro = segment_of(schedule, SegmentKind::micro_only);
+  const std::size_t at = index(find_op(micro, "reduce layers.0"));
+  plan::Op again = micro.ops[at];
+  again.after.clear();
+  micro.ops.insert(micro.ops.begin() + static_cast<std::ptrdiff_t>(at) + 1, again);
+  for (std::size_t i = at + 2; i < micro.ops.size(); ++i)
+    for (OpIndex& before : micro.ops[i].after)
+      if (index(before) >= at) before = OpIndex{static_cast<std::uint32_t>(index(before) + 1)};
+
+  EXPECT_THAT(
+      sentences(schedule),
+      ElementsAre("layers.0.micro_gradient: is read whole where only the rank's own part is "
+                  "up to date",
+                  "layers.0.micro_gradient: is summed over ranks twice"));
+}
+
 }  // namespace
 }  // namespace underkeel::verify
