@@ -155,24 +155,20 @@ class ContentWalk {
       : schedule_(schedule),
         several_(several),
         report_(report),
-        before_(content_before(schedule, several)) {}
+        before_(content_before(schedule, several)),
+        contents_(schedule.buffers.size()) {}
 
   void segment(std::size_t segment_index) {
     segment_ = &schedule_.segments[segment_index];
     report_.start(segment_->kind);
-    contents_.assign(schedule_.buffers.size(), {});
-    for (std::size_t b = 0; b < contents_.size(); ++b) {
-      if (!schedule_.buffers[b].persistent) continue;
-      // Without a program nobody can say what came before.
-      const bool is_known = !before_.written.empty();
-      contents_[b].always_written = !is_known || before_.written[segment_index][b];
-      if (is_known && before_.own_part[segment_index][b]) contents_[b].extent = Extent::own_part;
-    }
+    segment_index_ = segment_index;
+    ++epoch_;
     for (std::size_t i = 0; i < segment_->ops.size(); ++i) step(i);
   }
 
  private:
   struct Content {
+    std::uint32_t epoch = 0;      // of the segment that this is about
     OpIndex written = no_op;      // the latest write in this life
     bool always_written = false;  // by a write that every rank does at every step
     Extent extent = Extent::whole;
@@ -180,11 +176,24 @@ class ContentWalk {
     bool was_read = false;  // since the latest write
   };
 
+  /// As the segment finds it, when this is the first time that it asks.
+  Content& content_of(BufferId id) {
+    Content& content = contents_[index(id)];
+    if (content.epoch == epoch_) return content;
+    content = {.epoch = epoch_};
+    if (!schedule_.buffer(id).persistent) return content;
+    // Without a program nobody can say what came before.
+    content.always_written = before_.written.empty() || before_.written[segment_index_][index(id)];
+    if (!before_.own_part.empty() && before_.own_part[segment_index_][index(id)])
+      content.extent = Extent::own_part;
+    return content;
+  }
+
   void step(std::size_t i) {
     op_ = &segment_->ops[i];
     at_ = OpIndex{static_cast<std::uint32_t>(i)};
     if (const BufferId id = plan::acquired_by(*op_); id != plan::no_buffer) {
-      contents_[index(id)] = {};
+      content_of(id) = {.epoch = epoch_};
       return;
     }
     plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
@@ -193,20 +202,20 @@ class ContentWalk {
     check_change();
     if (several_) check_sums();
     plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
-      if (access == Access::read) contents_[index(id)].was_read = true;
+      if (access == Access::read) content_of(id).was_read = true;
     });
     plan::for_each_use(schedule_, *op_, [&](BufferId id, Access access) {
       if (plan::writes(access)) record_write(id);
     });
     if (several_)
       for_each_left(schedule_, *op_, [&](BufferId id, Extent extent) {
-        Content& content = contents_[index(id)];
+        Content& content = content_of(id);
         if (extent == Extent::own_part || !is_conditional(*op_)) content.extent = extent;
       });
   }
 
   void check_read(BufferId id) {
-    Content& content = contents_[index(id)];
+    Content& content = content_of(id);
     if (!content.always_written && !fills_by_pieces(*op_)) {
       if (content.written == no_op) {
         report_.add(at_, id, "is read and nothing has written it");
@@ -230,7 +239,7 @@ class ContentWalk {
     if (compute == nullptr || compute->accumulate || compute->accumulate_weight) return;
     for (const plan::Operand& operand : compute->operands) {
       if (operand.buffer == plan::no_buffer || operand.access != Access::read_write) continue;
-      Content& content = contents_[index(operand.buffer)];
+      Content& content = content_of(operand.buffer);
       if (schedule_.buffer(operand.buffer).persistent || !content.was_read) continue;
       report_.add(at_, operand.buffer, "is changed in place after it was read");
       content.was_read = false;  // told once
@@ -240,19 +249,19 @@ class ContentWalk {
   /// Gradients are summed over ranks once, then added.
   void check_sums() {
     const auto sum = [&](BufferId full) {
-      Content& content = contents_[index(full)];
+      Content& content = content_of(full);
       if (content.reduced) report_.add(at_, full, "is summed over ranks twice", content.written);
     };
     if (const auto* scatter = std::get_if<plan::ReduceScatter>(&op_->body)) sum(scatter->full);
     if (const auto* reduce = std::get_if<plan::AllReduce>(&op_->body)) sum(reduce->full);
     if (const auto* add = std::get_if<plan::Accumulate>(&op_->body))
-      if (!contents_[index(add->from)].reduced)
+      if (!content_of(add->from).reduced)
         report_.add(at_, add->from, "is added before it is summed over ranks",
-                    contents_[index(add->from)].written);
+                    content_of(add->from).written);
   }
 
   void record_write(BufferId id) {
-    Content& content = contents_[index(id)];
+    Content& content = content_of(id);
     content.written = at_;
     content.was_read = false;
     content.always_written = content.always_written || !is_conditional(*op_);
@@ -265,6 +274,8 @@ class ContentWalk {
   Report& report_;
   const Before before_;
   const plan::Segment* segment_ = nullptr;
+  std::size_t segment_index_ = 0;
+  std::uint32_t epoch_ = 0;
   std::vector<Content> contents_;  // by buffer
   const plan::Op* op_ = nullptr;
   OpIndex at_ = no_op;

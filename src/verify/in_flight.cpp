@@ -7,15 +7,10 @@ namespace underkeel::verify {
 
 namespace {
 
-constexpr std::size_t none = static_cast<std::size_t>(-1);
 constexpr std::size_t word_bits = 64;
 
 void insert(PartWords& set, std::size_t part) {
   set[part / word_bits] |= std::uint64_t{1} << (part % word_bits);
-}
-
-void unite(std::span<std::uint64_t> set, std::span<const std::uint64_t> other) {
-  for (std::size_t i = 0; i < set.size(); ++i) set[i] |= other[i];
 }
 
 /// Everything but the sets at the segments' starts. Fills `begun` by segment.
@@ -68,8 +63,9 @@ PartWords known_at_end(const InFlight& in_flight, const plan::Segment& segment,
   PartWords known(in_flight.word_count);
   Knowledge knowledge(in_flight, segment, lane_count);
   for (std::size_t i = 0; i < segment.ops.size(); ++i) {
-    const auto before = knowledge.advance(i);
-    if (segment.ops[i].entry == plan::no_entry) unite(known, before);
+    knowledge.advance(i);
+    if (segment.ops[i].entry != plan::no_entry) continue;
+    for (std::size_t word = 0; word < known.size(); ++word) known[word] |= knowledge.known()[word];
   }
   return known;
 }
@@ -106,26 +102,40 @@ InFlight in_flight_of(const plan::Schedule& schedule) {
 
 Knowledge::Knowledge(const InFlight& in_flight, const plan::Segment& segment,
                      std::size_t lane_count)
-    : in_flight_(in_flight),
-      segment_(segment),
-      known_(segment.ops.size() * in_flight.word_count),
-      previous_(lane_count, none) {}
+    : in_flight_(in_flight), segment_(segment) {
+  if (in_flight.word_count == 0) return;
+  of_op_.resize(segment.ops.size());
+  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    of_lane_.push_back(static_cast<SetIndex>(lane));
+    sets_.insert(sets_.end(), in_flight.of_lane[lane].begin(), in_flight.of_lane[lane].end());
+  }
+}
 
-std::span<std::uint64_t> Knowledge::advance(std::size_t i) {
-  const std::size_t words = in_flight_.word_count;
-  const std::span<std::uint64_t> known(known_.data() + i * words, words);
-  if (words == 0) return known;
-  const auto of = [&](std::size_t op) {
-    return std::span<const std::uint64_t>(known_.data() + op * words, words);
-  };
+void Knowledge::unite(std::span<const std::uint64_t> other) {
+  const auto known = set_of(current_);
+  const bool is_new = !std::equal(known.begin(), known.end(), other.begin(),
+                                  [](std::uint64_t a, std::uint64_t b) { return (b & ~a) == 0; });
+  if (!is_new) return;
+  PartWords united(known.begin(), known.end());
+  for (std::size_t word = 0; word < united.size(); ++word) united[word] |= other[word];
+  current_ = static_cast<SetIndex>(sets_.size() / in_flight_.word_count);
+  sets_.insert(sets_.end(), united.begin(), united.end());
+}
+
+void Knowledge::advance(std::size_t i) {
+  if (in_flight_.word_count == 0) return;
   const plan::Op& op = segment_.ops[i];
-  unite(known, in_flight_.of_lane[index(op.lane)]);
-  for (const plan::EntryId entry : op.after_entry) unite(known, in_flight_.of_entry[index(entry)]);
-  for (const plan::OpIndex before : op.after) unite(known, of(index(before)));
-  std::size_t& previous = previous_[index(op.lane)];
-  if (previous != none) unite(known, of(previous));
-  previous = i;
-  return known;
+  op_ = i;
+  current_ = of_lane_[index(op.lane)];
+  for (const plan::EntryId entry : op.after_entry) unite(in_flight_.of_entry[index(entry)]);
+  for (const plan::OpIndex before : op.after)
+    if (of_op_[index(before)] != current_) unite(set_of(of_op_[index(before)]));
+  of_op_[i] = of_lane_[index(op.lane)] = current_;
+}
+
+void Knowledge::learn(plan::EntryId entry) {
+  unite(in_flight_.of_entry[index(entry)]);
+  of_op_[op_] = of_lane_[index(segment_.ops[op_].lane)] = current_;
 }
 
 }  // namespace underkeel::verify

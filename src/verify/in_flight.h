@@ -49,19 +49,34 @@ struct InFlight {
 /// loops included.
 InFlight in_flight_of(const plan::Schedule& schedule);
 
-/// Parts known to be finished before each operation of a segment, in list order.
+/// Parts known to be finished before each operation of a segment. Few operations learn anything new,
+/// so sets are kept once and shared by all operations that know the same.
 class Knowledge {
  public:
   Knowledge(const InFlight& in_flight, const plan::Segment& segment, std::size_t lane_count);
 
-  /// Known before operation `i`; call once for each, in order.
-  std::span<std::uint64_t> advance(std::size_t i);
+  /// Goes on to operation `i`; call for each, in order.
+  void advance(std::size_t i);
+  /// What is known before the current operation.
+  std::span<const std::uint64_t> known() const { return set_of(current_); }
+  /// From the current operation on, the entry is finished.
+  void learn(plan::EntryId entry);
 
  private:
+  using SetIndex = std::uint32_t;
+
+  std::span<const std::uint64_t> set_of(SetIndex set) const {
+    return {sets_.data() + set * in_flight_.word_count, in_flight_.word_count};
+  }
+  void unite(std::span<const std::uint64_t> other);
+
   const InFlight& in_flight_;
   const plan::Segment& segment_;
-  std::vector<std::uint64_t> known_;   // by operation
-  std::vector<std::size_t> previous_;  // by lane: its last operation so far
+  std::vector<std::uint64_t> sets_;
+  std::vector<SetIndex> of_op_;
+  std::vector<SetIndex> of_lane_;  // after its latest operation
+  SetIndex current_ = 0;
+  std::size_t op_ = 0;
 };
 
 }  // namespace underkeel::verify

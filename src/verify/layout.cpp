@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
-#include "plan/lifetimes.h"
 
 namespace underkeel::verify {
 
@@ -99,14 +98,15 @@ void check_offsets(const plan::Schedule& schedule, const plan::ArenaLayout& layo
   }
 }
 
-void check_peaks(const plan::Plan& plan, Report& report) {
+void check_peaks(const plan::Plan& plan,
+                 const std::vector<std::array<std::int64_t, plan::memory_space_count>>& peaks,
+                 Report& report) {
   for (const plan::Peak& peak : plan.peaks) {
     const plan::Segment* segment = plan.schedule.find(peak.segment);
     if (segment == nullptr) continue;
     report.start(peak.segment);
-    const std::vector<std::int64_t> live = plan::live_bytes(plan.schedule, *segment, peak.space);
-    const std::int64_t most = live.empty() ? plan::persistent_bytes(plan.schedule, peak.space)
-                                           : *std::max_element(live.begin(), live.end());
+    const std::int64_t most =
+        peaks[static_cast<std::size_t>(segment - plan.schedule.segments.data())][index(peak.space)];
     std::int64_t of_kinds = 0;
     for (const std::int64_t size : peak.by_kind) of_kinds += size;
     if (peak.size_bytes != most)

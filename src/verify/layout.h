@@ -19,8 +19,10 @@ bool check_offset_count(const plan::Schedule& schedule, const plan::ArenaLayout&
 void check_offsets(const plan::Schedule& schedule, const plan::ArenaLayout& layout,
                    const std::vector<bool>& acquired, Report& report);
 
-/// Peaks are what the lists say.
-void check_peaks(const plan::Plan& plan, Report& report);
+/// Peaks are what the lists say, `peaks` by segment and space.
+void check_peaks(const plan::Plan& plan,
+                 const std::vector<std::array<std::int64_t, plan::memory_space_count>>& peaks,
+                 Report& report);
 
 /// The latest transient tenant of every byte, in the order of one segment's list.
 class Tenants {

@@ -21,6 +21,7 @@ using plan::OpIndex;
 /// What one segment has done with a buffer so far.
 struct BufferState {
   enum class Life : std::uint8_t { none, live, released };
+  std::uint32_t epoch = 0;  // of the segment that this is about
   Life life = Life::none;
   OpIndex acquired = no_op;
   OpIndex released = no_op;
@@ -33,35 +34,37 @@ class Walk {
         report_(report),
         lane_count_(schedule.lanes.size()),
         in_flight_(in_flight_of(schedule)),
-        ever_acquired_(schedule.buffers.size()),
-        states_(schedule.buffers.size()),
+        seen_{.acquired = std::vector<bool>(schedule.buffers.size())},
+        states_(schedule.buffers.size() + 1),
         last_read_((schedule.buffers.size() + 1) * lane_count_),
         last_write_((schedule.buffers.size() + 1) * lane_count_),
         lane_ops_(lane_count_) {
     if (layout != nullptr) tenants_.emplace(schedule, *layout);
+    for (const plan::Buffer& buffer : schedule.buffers)
+      if (buffer.persistent) persistent_bytes_[index(buffer.space)] += buffer.size_bytes;
   }
 
-  const std::vector<bool>& ever_acquired() const { return ever_acquired_; }
+  Seen seen() && { return std::move(seen_); }
 
   void segment(std::size_t segment_index) {
     segment_index_ = segment_index;
     segment_ = &schedule_.segments[segment_index];
     report_.start(segment_->kind);
-    std::fill(states_.begin(), states_.end(), BufferState{});
-    std::fill(last_read_.begin(), last_read_.end(), 0);
-    std::fill(last_write_.begin(), last_write_.end(), 0);
+    ++epoch_;
+    live_bytes_ = persistent_bytes_;
+    seen_.peaks.push_back(live_bytes_);
     clocks_.assign(segment_->ops.size() * lane_count_, 0);
     for (auto& ops : lane_ops_) ops.clear();
     acquired_.clear();
     if (tenants_) tenants_->start_segment();
-    Knowledge knowledge(in_flight_, *segment_, lane_count_);
+    knowledge_.emplace(in_flight_, *segment_, lane_count_);
     for (std::size_t i = 0; i < segment_->ops.size(); ++i) {
-      known_ = knowledge.advance(i);
+      knowledge_->advance(i);
       step(i);
     }
     for (const BufferId id : acquired_) {
-      ever_acquired_[index(id)] = true;
-      BufferState& state = states_[index(id)];
+      seen_.acquired[index(id)] = true;
+      BufferState& state = state_of(id);
       if (state.life != BufferState::Life::live) continue;
       state.life = BufferState::Life::released;
       report_.add(state.acquired, id, "is never released");
@@ -69,6 +72,19 @@ class Walk {
   }
 
  private:
+  /// A segment knows nothing of what the ones before did: whatever is touched first is new.
+  BufferState& state_of(BufferId id) {
+    BufferState& state = states_[index(id)];
+    if (state.epoch == epoch_) return state;
+    state = {.epoch = epoch_};
+    forget_uses(id);
+    return state;
+  }
+  void forget_uses(BufferId id) {
+    const auto first = static_cast<std::ptrdiff_t>(index(id) * lane_count_);
+    std::fill_n(last_read_.begin() + first, lane_count_, 0);
+    std::fill_n(last_write_.begin() + first, lane_count_, 0);
+  }
   std::uint32_t* clock_of(std::size_t op) { return clocks_.data() + op * lane_count_; }
 
   bool is_ordered(OpIndex before) {
@@ -132,7 +148,7 @@ class Walk {
   }
 
   void acquire(BufferId id) {
-    BufferState& state = states_[index(id)];
+    BufferState& state = state_of(id);
     check_entry_buffer(id);
     if (state.life == BufferState::Life::live)
       return report_.add(at_, id, "is acquired twice", state.acquired);
@@ -143,17 +159,19 @@ class Walk {
     if (tenants_)
       for (const BufferId tenant : tenants_->move_in(id))
         if (tenant != id) follow(id, tenant);
-    state = {.life = BufferState::Life::live, .acquired = at_};
-    std::fill_n(last_read_.begin() + static_cast<std::ptrdiff_t>(index(id) * lane_count_),
-                lane_count_, 0);
-    std::fill_n(last_write_.begin() + static_cast<std::ptrdiff_t>(index(id) * lane_count_),
-                lane_count_, 0);
+    state = {.epoch = epoch_, .life = BufferState::Life::live, .acquired = at_};
+    forget_uses(id);
     acquired_.push_back(id);
+    const plan::Buffer& buffer = schedule_.buffer(id);
+    std::int64_t& live_bytes = live_bytes_[index(buffer.space)];
+    std::int64_t& peak_bytes = seen_.peaks.back()[index(buffer.space)];
+    live_bytes += buffer.size_bytes;
+    peak_bytes = std::max(peak_bytes, live_bytes);
   }
 
   /// `id` takes over bytes that `tenant` had.
   void follow(BufferId id, BufferId tenant) {
-    const BufferState& state = states_[index(tenant)];
+    const BufferState& state = state_of(tenant);
     const std::string& name = schedule_.buffer(tenant).name;
     if (state.life == BufferState::Life::live) {
       report_.add(at_, id, "acquires bytes that " + name + " still holds", state.acquired);
@@ -164,7 +182,7 @@ class Walk {
   }
 
   void release(BufferId id) {
-    BufferState& state = states_[index(id)];
+    BufferState& state = state_of(id);
     check_entry_buffer(id);
     if (state.life == BufferState::Life::none)
       return report_.add(at_, id, "is released without being acquired");
@@ -175,6 +193,7 @@ class Walk {
     check_acquired(id, state);
     state.life = BufferState::Life::released;
     state.released = at_;
+    live_bytes_[index(schedule_.buffer(id).space)] -= schedule_.buffer(id).size_bytes;
   }
 
   void check_entry_buffer(BufferId id) {
@@ -183,7 +202,7 @@ class Walk {
   }
 
   void check(const plan::Use& use) {
-    BufferState& state = states_[index(use.buffer)];
+    BufferState& state = state_of(use.buffer);
     check_entry_buffer(use.buffer);
     const bool persistent = schedule_.buffer(use.buffer).persistent;
     if (!persistent && !check_alive(use.buffer, state)) return;
@@ -229,16 +248,15 @@ class Walk {
     const PartWords& readers = in_flight_.readers[static_cast<std::size_t>(slot)];
     const PartWords& writers = in_flight_.writers[static_cast<std::size_t>(slot)];
     const PartWords& running = in_flight_.at_start[segment_index_];
-    for (std::size_t word = 0; word < known_.size(); ++word) {
+    for (std::size_t word = 0; word < in_flight_.word_count; ++word) {
       const std::uint64_t touching =
           writers[word] | (plan::writes(use.access) ? readers[word] : std::uint64_t{0});
       // Telling makes more parts known, also in this word.
-      while (const std::uint64_t racing = touching & running[word] & ~known_[word]) {
+      while (const std::uint64_t racing = touching & running[word] & ~knowledge_->known()[word]) {
         const std::size_t part = word * 64 + static_cast<std::size_t>(std::countr_zero(racing));
         const plan::EntryId entry = in_flight_.parts[part].entry;
         tell(entry);
-        for (std::size_t w = 0; w < known_.size(); ++w)
-          known_[w] |= in_flight_.of_entry[index(entry)][w];
+        knowledge_->learn(entry);
       }
     }
   }
@@ -252,6 +270,7 @@ class Walk {
 
   void check_collective() {
     const plan::Use turn{collective_order(schedule_), Access::write};
+    state_of(turn.buffer);
     find_races(last_write_, turn.buffer, [&](OpIndex other) {
       report_.add(at_, "ranks may meet this collective and an earlier one in different orders");
       (void)other;
@@ -270,33 +289,35 @@ class Walk {
   const std::size_t lane_count_;
   const InFlight in_flight_;
   std::optional<Tenants> tenants_;
-  std::vector<bool> ever_acquired_;  // by buffer
+  Seen seen_;
 
   // Of the segment.
   std::size_t segment_index_ = 0;
   const plan::Segment* segment_ = nullptr;
+  std::uint32_t epoch_ = 0;
+  std::optional<Knowledge> knowledge_;
   std::vector<BufferState> states_;        // by buffer
   std::vector<std::uint32_t> last_read_;   // by buffer and lane: position on the lane, from 1
   std::vector<std::uint32_t> last_write_;  // likewise
   std::vector<std::uint32_t> clocks_;      // by operation and lane: operations that came before
   std::vector<std::vector<OpIndex>> lane_ops_;
   std::vector<BufferId> acquired_;
+  SpaceBytes persistent_bytes_{};
+  SpaceBytes live_bytes_{};
 
   // Of the operation.
   const plan::Op* op_ = nullptr;
   OpIndex at_ = no_op;
   std::uint32_t* clock_ = nullptr;
-  std::span<std::uint64_t> known_;
   std::vector<plan::Use> uses_;
 };
 
 }  // namespace
 
-std::vector<bool> check_order(const plan::Schedule& schedule, const plan::ArenaLayout* layout,
-                              Report& report) {
+Seen check_order(const plan::Schedule& schedule, const plan::ArenaLayout* layout, Report& report) {
   Walk walk(schedule, layout, report);
   for (std::size_t s = 0; s < schedule.segments.size(); ++s) walk.segment(s);
-  return walk.ever_acquired();
+  return std::move(walk).seen();
 }
 
 }  // namespace underkeel::verify

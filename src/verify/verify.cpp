@@ -28,11 +28,10 @@ std::vector<Violation> check(const plan::Plan& plan) {
   if (!report.empty()) return report.take();
   check_sizes(plan.schedule, plan.world_size, report);
   const bool has_offsets = check_offset_count(plan.schedule, plan.layout, report);
-  const std::vector<bool> acquired =
-      check_order(plan.schedule, has_offsets ? &plan.layout : nullptr, report);
-  if (has_offsets) check_offsets(plan.schedule, plan.layout, acquired, report);
+  const Seen seen = check_order(plan.schedule, has_offsets ? &plan.layout : nullptr, report);
+  if (has_offsets) check_offsets(plan.schedule, plan.layout, seen.acquired, report);
   check_content(plan.schedule, plan.world_size, report);
-  check_peaks(plan, report);
+  check_peaks(plan, seen.peaks, report);
   return report.take();
 }
 
