@@ -33,7 +33,7 @@ std::int64_t attention_backward_flops(std::int64_t rows, std::int64_t query_head
 }
 
 std::int64_t loss_chunk_rows(std::int64_t vocabulary) {
-  const std::int64_t rows = 16 * mebibyte / (4 * vocabulary);
+  const std::int64_t rows = 64 * mebibyte / (4 * vocabulary);
   return std::max<std::int64_t>(16, rows / 16 * 16);
 }
 

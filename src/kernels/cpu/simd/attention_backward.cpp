@@ -47,6 +47,9 @@ void load_queries(const AttentionBackwardArgs& args, const QuerySpan& span, std:
   const T* q = row_of<T>(args.q, span.begin) + head * width;
   const T* dout = row_of<T>(args.dout, span.begin) + head * width;
   const T* out = row_of<T>(args.out, span.begin) + head * width;
+  fetch_rows(q, args.q.row_stride, span.count(), width);
+  fetch_rows(dout, args.dout.row_stride, span.count(), width);
+  fetch_rows(out, args.out.row_stride, span.count(), width);
   copy_transposed(q, args.q.row_stride, span.count(), width, args.scale, buffers.queries);
   copy_transposed(dout, args.dout.row_stride, span.count(), width, 1.0f, buffers.douts);
   copy_rows(q, args.q.row_stride, span.count(), width, args.scale, buffers.query_rows, query_tile);
@@ -101,6 +104,12 @@ void differentiate_span(const AttentionBackwardArgs& args, const Task& task, con
   const std::int64_t width = task.width;
   const std::int64_t queries = span.count();
   const std::int64_t key_column = task.key_head * width;
+  const auto fetch = [&](const TensorView& view, std::int64_t key) {
+    fetch_rows(row_of<T>(view, key) + key_column, view.row_stride,
+               min_of(key_block, max_of(0, span.end - key)), width);
+  };
+  fetch(args.k, span.first_key);
+  fetch(args.v, span.first_key);
   load_queries<T>(args, span, head, buffers);
   for (std::int64_t i = 0; i < queries * task.padded_width; i += lanes)
     store(buffers.dqueries + i, zero());
@@ -110,6 +119,8 @@ void differentiate_span(const AttentionBackwardArgs& args, const Task& task, con
               buffers.keys, key_block);
     copy_rows(row_of<T>(args.v, key) + key_column, args.v.row_stride, keys, width, 1.0f,
               buffers.values, key_block);
+    fetch(args.k, key + key_block);
+    fetch(args.v, key + key_block);
     score_product(buffers.keys, buffers.queries, keys, queries, width, buffers.probabilities);
     score_product(buffers.values, buffers.douts, keys, queries, width, buffers.dscores);
     differentiate_softmax(buffers, queries, keys, Visibility(span, key, keys, args.window));

@@ -88,6 +88,12 @@ void attend(const AttentionForwardArgs& args, const QuerySpan& span, std::int64_
   const std::int64_t padded_width = round_up_to(width, lanes);
   const std::int64_t key_column = head / (args.query_heads / args.key_heads) * width;
   const std::int64_t columns = round_up_to(span.count(), lanes);
+  const auto fetch = [&](const TensorView& view, std::int64_t key) {
+    fetch_rows(row_of<T>(view, key) + key_column, view.row_stride,
+               min_of(key_block, max_of(0, span.end - key)), width);
+  };
+  fetch(args.k, span.first_key);
+  fetch(args.v, span.first_key);
   copy_transposed(row_of<T>(args.q, span.begin) + head * width, args.q.row_stride, span.count(),
                   width, args.scale, buffers.queries);
   for (std::int64_t i = 0; i < width; ++i)
@@ -101,6 +107,7 @@ void attend(const AttentionForwardArgs& args, const QuerySpan& span, std::int64_
     const std::int64_t keys = min_of(key_block, span.end - key);
     copy_rows(row_of<T>(args.k, key) + key_column, args.k.row_stride, keys, width, 1.0f,
               buffers.keys, key_block);
+    fetch(args.k, key + key_block);
     score_product(buffers.keys, buffers.queries, keys, span.count(), width, buffers.scores);
     update_softmax(buffers, span, keys, width, Visibility(span, key, keys, args.window));
     for (std::int64_t row = 0; row < keys; ++row) {
@@ -108,6 +115,7 @@ void attend(const AttentionForwardArgs& args, const QuerySpan& span, std::int64_
       for (std::int64_t e = 0; e < width; e += lanes)
         store(buffers.values + row * padded_width + e, load_up_to(value + e, width - e));
     }
+    fetch(args.v, key + key_block);
     multiply_small<1>({.a = buffers.values,
                        .a_step = padded_width,
                        .b = buffers.scores,

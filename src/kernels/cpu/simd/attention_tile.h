@@ -51,6 +51,16 @@ inline std::int64_t first_visible_key(std::int64_t query, std::int64_t sequence_
   return window > 0 ? max_of(sequence_begin, query - window + 1) : sequence_begin;
 }
 
+/// Begins to bring `count` rows of `width` elements nearer. Rows of a head lie a page or so apart,
+/// which the processor does not foresee.
+template <class T>
+inline void fetch_rows(const T* from, std::int64_t stride, std::int64_t count, std::int64_t width) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t row = 0; row < count; ++row)
+    for (std::int64_t i = 0; i < width; i += line)
+      _mm_prefetch(reinterpret_cast<const char*>(from + row * stride + i), _MM_HINT_T1);
+}
+
 /// Copies `count` rows of `width` elements, times `factor`, as f32: pieces of piece_width columns,
 /// each (count, piece_stride); columns up to the next multiple of lanes are zero. `to` holds
 /// `capacity` rows a piece.

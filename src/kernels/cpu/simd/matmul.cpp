@@ -207,11 +207,13 @@ class Product {
                 length,
                 packed + tile / groups * block_floats + rows_panel_offset(begin / panel_rows));
     });
-    // Narrower tiles when the sums of a tall one would not fit beside its packed columns.
+    // Eight tiles where they stay wide enough; narrower ones when the sums of a tall tile would not
+    // fit beside its packed columns. Columns are packed once however many tiles there are.
     constexpr std::int64_t columns_floats = tile_columns * depth_block;
+    const std::int64_t fit = (slot_floats - columns_floats) / part.rows;
+    const std::int64_t wanted = max_of(128, (part.columns + 7) / 8);
     const std::int64_t width =
-        max_of(panel_columns, min_of(tile_columns, (slot_floats - columns_floats) / part.rows /
-                                                       panel_columns * panel_columns));
+        max_of(1, min_of(min_of(tile_columns, wanted), fit) / panel_columns) * panel_columns;
     pool_.parallel_for((part.columns + width - 1) / width, [&](std::int64_t tile) {
       const Workspace::Slot slot(workspace_);
       const std::int64_t column = tile * width;
