@@ -1,7 +1,7 @@
 // Re-runs forward operations right before the backward ones that need their results.
 // Needs: forward and backward operations. Gives: backward operations that read re-made values under
 // new buffers, so that the first ones die in the forward pass. Levels: `cheap` re-makes the results of
-// norms and SwiGLU, which cost no product; `block` everything inside a layer but its input.
+// norms (and their rotation) and SwiGLU, which cost no product; `block` everything inside a layer but its input.
 
 #include <algorithm>
 #include <iterator>
@@ -42,6 +42,7 @@ class Recomputation {
     for (const Op& op : forward)
       visit(op, [&](BufferId id, bool, bool writes) {
         if (writes) {
+          ++writer_count_[id];
           maker[id] = op.layer;
         } else if (const auto found = maker.find(id);
                    found != maker.end() && found->second != op.layer) {
@@ -78,6 +79,7 @@ class Recomputation {
       });
     }
     if (wanted_ops.empty()) return;
+    check_complete(wanted_ops, needed);
     Rerun run{.before = first};
     std::reverse(wanted_ops.begin(), wanted_ops.end());
     for (const Op* op : wanted_ops) {
@@ -111,6 +113,17 @@ class Recomputation {
     });
   }
 
+  // A value that several operations made (written, then changed in place) must be re-made by all of them.
+  void check_complete(const std::vector<const Op*>& ops,
+                      const std::unordered_set<BufferId>& needed) const {
+    std::unordered_map<BufferId, int> count;
+    for (const Op* op : ops)
+      visit(*op, [&](BufferId id, bool, bool writes) { count[id] += writes ? 1 : 0; });
+    for (const BufferId id : needed)
+      UK_CHECK(count[id] == writer_count_.at(id),
+               "only a part of what makes a value is re-run: " + b_.schedule.buffer(id).name);
+  }
+
   void rename(Op& op, const std::unordered_set<BufferId>& made) {
     for (plan::Operand& operand : std::get<Compute>(op.body).operands) {
       if (!made.contains(operand.buffer)) continue;
@@ -128,6 +141,7 @@ class Recomputation {
   std::vector<Op>& backward_;
   std::vector<std::vector<std::size_t>> backward_of_layer_;
   std::unordered_set<BufferId> kept_;
+  std::unordered_map<BufferId, int> writer_count_;
   std::unordered_map<BufferId, BufferId> again_;
   std::vector<Rerun> reruns_;
 };
@@ -135,6 +149,25 @@ class Recomputation {
 bool is_cheap(const Op& op) {
   const plan::Kernel kernel = compute_of(op).kernel;
   return kernel == plan::Kernel::rms_norm_forward || kernel == plan::Kernel::swiglu_forward;
+}
+
+BufferId result_of(const Op& op) {
+  for (const plan::Operand& operand : compute_of(op).operands)
+    if (operand.access != plan::Access::read) return operand.buffer;
+  return plan::no_buffer;
+}
+
+/// The operation and those that change its result in place later on: the rotation of a normed q or k.
+std::vector<const Op*> with_followers(const std::vector<const Op*>& layer, std::size_t first) {
+  std::vector<const Op*> group = {layer[first]};
+  const BufferId result = result_of(*layer[first]);
+  for (std::size_t i = first + 1; i < layer.size(); ++i)
+    for (const plan::Operand& operand : compute_of(*layer[i]).operands)
+      if (operand.buffer == result && operand.access != plan::Access::read) {
+        group.push_back(layer[i]);
+        break;
+      }
+  return group;
 }
 
 }  // namespace
@@ -153,8 +186,8 @@ void recompute(Builder& builder, const std::vector<Op>& forward, std::vector<Op>
       recomputation.rerun(layer);
       continue;
     }
-    for (const Op* op : layer)
-      if (is_cheap(*op)) recomputation.rerun({op});
+    for (std::size_t i = 0; i < layer.size(); ++i)
+      if (is_cheap(*layer[i])) recomputation.rerun(with_followers(layer, i));
   }
   recomputation.apply();
 }

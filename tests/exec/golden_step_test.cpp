@@ -53,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(golden_names()),
                      testing::Values(Variant{"reference", false, spec::Recompute::none},
                                      Variant{"cpu", true, spec::Recompute::none},
+                                     Variant{"cpu_cheap", true, spec::Recompute::cheap},
                                      Variant{"cpu_block", true, spec::Recompute::block})),
     [](const auto& instance) {
       return std::get<0>(instance.param) + "_" + std::get<1>(instance.param).name;
