@@ -163,8 +163,8 @@ struct Update {
   BufferId gradient = no_buffer;
   BufferId step_values = no_buffer;
   BufferId clip = no_buffer;
-  float beta1 = 0;
-  float beta2 = 0;
+  double beta1 = 0;  // double: 1 - beta2 loses five figures when beta2 is rounded to f32 first
+  double beta2 = 0;
   float epsilon = 0;
   float weight_decay = 0;
 };

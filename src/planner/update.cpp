@@ -73,8 +73,8 @@ void build_update(Builder& builder, BufferId totals) {
                           .gradient = unit.gradient,
                           .step_values = step_values,
                           .clip = clip,
-                          .beta1 = static_cast<float>(request.optimizer.beta1),
-                          .beta2 = static_cast<float>(request.optimizer.beta2),
+                          .beta1 = request.optimizer.beta1,
+                          .beta2 = request.optimizer.beta2,
                           .epsilon = static_cast<float>(request.optimizer.epsilon),
                           .weight_decay = unit.weight_decay
                                               ? static_cast<float>(request.optimizer.weight_decay)
