@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/units.h"
 #include "data/tokenizer.h"
 #include "io/checkpoint_space.h"
+#include "kernels/facts/facts.h"
 #include "planner/planner.h"
+#include "train/process_memory.h"
 #include "verify/verify.h"
 
 namespace underkeel::train {
@@ -125,6 +128,18 @@ Result<std::optional<Resume>> find_resume(io::FileSystem& files, const Job& job,
                                       .weights_only = run.resume_weights_only});
 }
 
+// What is not resident yet when the data has been read: arenas, lanes, pools.
+MemoryToCome memory_to_come(const Job& job) {
+  std::int64_t arenas = 0;
+  for (const std::int64_t size_bytes : job.plan.layout.size_bytes) arenas += size_bytes;
+  const std::int64_t ranks = job.ranks_in_process;
+  return {.arena_bytes = ranks * arenas,
+          .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
+          .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
+          .log_bytes = 2 * mebibyte,
+          .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
+}
+
 }  // namespace
 
 std::string Progress::to_json() const {
@@ -175,11 +190,12 @@ Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
   return made;
 }
 
-Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, int world_size,
-                        int ranks_on_node, const std::string& world_source) {
+Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world) {
+  const int world_size = world.size;
   Job job{.run = run};
   job.world_size = world_size;
-  UK_TRY_VOID(spec::check_world_size(run, {world_size, world_source}));
+  job.ranks_in_process = world.ranks_in_process;
+  UK_TRY_VOID(spec::check_world_size(run, {world_size, world.source}));
   UK_TRY(folder, spec::find_model_folder(run.model.string()));
   job.model_folder = std::move(folder);
   UK_TRY(model, spec::read_model_config(job.model_folder));
@@ -188,8 +204,9 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, int w
          files.read_text(io::join_path(job.model_folder.string(), "config.json"), 16'000'000));
   job.model_config_text = std::move(config_text);
   const spec::HardwareSpec machine = spec::this_machine();
-  job.threads_per_rank =
-      run.threads_per_rank > 0 ? run.threads_per_rank : std::max(1, machine.cores / ranks_on_node);
+  job.threads_per_rank = run.threads_per_rank > 0
+                             ? run.threads_per_rank
+                             : std::max(1, machine.cores / world.ranks_on_node);
 
   job.plan = planner::make_plan(planner::request_of(job.model, run, world_size));
   for (const verify::Violation& violation : verify::check(job.plan))
@@ -222,6 +239,8 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, int w
                             job.resume->progress.step, job.total_steps),
                 job.resume->checkpoint.folder, "raise max_steps or num_train_epochs");
   UK_TRY_VOID(check_disk(files, job, static_cast<std::int64_t>(standing.complete.size())));
+  UK_TRY(memory, read_process_memory());
+  job.planned_process_bytes = planned_process_bytes(memory, memory_to_come(job));
   return job;
 }
 

@@ -42,6 +42,8 @@ struct Job {
   std::string model_config_text;  // config.json as it was read
   int world_size = 1;
   int threads_per_rank = 1;
+  int ranks_in_process = 1;
+  std::int64_t planned_process_bytes = 0;  // bound on this process's resident memory
   plan::Plan plan;
   data::Datasets datasets;
   std::int64_t updates_per_epoch = 0;
@@ -57,10 +59,17 @@ struct Job {
   Result<std::vector<ExtraFile>> folder_files(io::FileSystem& files) const;
 };
 
+/// How the ranks of a run are spread.
+struct World {
+  int size = 1;
+  int ranks_on_node = 1;
+  int ranks_in_process = 1;
+  std::string source;  // "mpirun", "--ranks": for messages
+};
+
 /// Reads the model's description, makes and checks the plan, reads and tokenises the data, finds the checkpoint
 /// to resume from, and checks the disk. Reads no weights.
 /// Errors: does_not_fit with changes that fit; everything that its parts refuse.
-Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, int world_size,
-                        int ranks_on_node, const std::string& world_source);
+Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world);
 
 }  // namespace underkeel::train

@@ -1,11 +1,12 @@
 #include "train/loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "comm/fault.h"
@@ -13,6 +14,8 @@
 #include "train/checkpoint_source.h"
 #include "train/learning_rate.h"
 #include "train/model_source.h"
+#include "train/progress.h"
+#include "train/saver.h"
 #include "train/signals.h"
 
 namespace underkeel::train {
@@ -21,8 +24,10 @@ namespace {
 
 using plan::SegmentKind;
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+ProgressOptions progress_of_rank(int rank) {
+  ProgressOptions options = progress_on(STDERR_FILENO);
+  options.is_shown = rank == 0;
+  return options;
 }
 
 // What a rank tells the others with each update (Input::control).
@@ -45,7 +50,8 @@ class RankLoop {
         collectives_(collectives),
         control_(control),
         sampler_(std::move(sampler)),
-        log_(std::move(log)) {}
+        log_(std::move(log)),
+        progress_(progress_of_rank(control.rank())) {}
 
   Result<void> run();
 
@@ -58,14 +64,13 @@ class RankLoop {
   }
 
   Result<void> load();
+  Result<void> read_state();
   Result<void> train_steps();
   Result<bool> one_step();  // false: a stop was agreed
   Result<exec::Outputs> run_window(const data::Window& window, double window_targets);
   Result<void> after_step(const data::Window& window);
   Result<void> evaluate();
-  Result<void> begin_save();
-  Result<void> end_save();
-  Result<void> save_final();
+  void show(const StepRecord& record, bool is_logged);
   Result<std::vector<double>> exchange(std::initializer_list<double> own);
 
   const Job& job_;
@@ -79,12 +84,11 @@ class RankLoop {
   std::int64_t step_ = 0;
   data::DataPosition position_;
   std::int64_t samples_seen_ = 0;
-  std::int64_t last_saved_step_ = -1;
   std::int64_t last_evaluated_step_ = -1;
-  std::unique_ptr<CheckpointWriter> pending_save_;
-  double save_began_s_ = 0;
-  double save_waited_s_ = 0;
-  std::optional<Error> save_error_;  // of the last save, if it failed
+  std::optional<MemoryReport> memory_;
+  std::unique_ptr<Saver> saver_;
+  ProgressBar progress_;
+  StepRate rate_;
 };
 
 Result<std::vector<double>> RankLoop::exchange(std::initializer_list<double> own) {
@@ -99,6 +103,21 @@ Result<void> RankLoop::load() {
   options.thread_count = job_.threads_per_rank;
   UK_TRY(executor, exec::Executor::make(job_.plan, kernels::cpu_kernels(), collectives_, options));
   executor_ = std::move(executor);
+  const std::int64_t evaluations =
+      job_.run.evaluation.strategy == spec::Cadence::no ? 1 : job_.total_steps;
+  memory_.emplace(job_.plan, MemorySource::of(*executor_),
+                  MemoryReportOptions{.rank = control_.rank(),
+                                      .ranks_in_process = job_.ranks_in_process,
+                                      .planned_process_bytes = job_.planned_process_bytes,
+                                      .expected_phases = std::min<std::int64_t>(
+                                          1024, job_.total_steps + evaluations + 2)});
+  saver_ = std::make_unique<Saver>(job_, files_, control_, *executor_, log_, *memory_);
+  if (job_.resume) UK_TRY_VOID(memory_->begin(MemoryPhase::resume, job_.resume->progress.step));
+  UK_TRY_VOID(read_state());
+  return memory_->end();
+}
+
+Result<void> RankLoop::read_state() {
   exec::Inputs inputs;
   if (job_.resume && !job_.resume->weights_only) {
     CheckpointSource source(files_, job_.resume->checkpoint);
@@ -129,7 +148,8 @@ Result<void> RankLoop::run() {
   collectives_.set_time_limit(job_.run.collective_time_limit_s);
   UK_TRY_VOID(load());
   if (job_.resume) {
-    step_ = last_saved_step_ = job_.resume->progress.step;
+    step_ = job_.resume->progress.step;
+    saver_->resumed_at(step_);
     position_ = job_.resume->progress.position;
     UK_TRY(state, TrainerState::from_json(job_.resume->progress.trainer_state,
                                           job_.resume->checkpoint.folder));
@@ -144,10 +164,12 @@ Result<void> RankLoop::train_steps() {
   while (step_ < job_.total_steps) {
     UK_TRY(goes_on, one_step());
     if (goes_on) continue;
-    if (step_ > 0 && last_saved_step_ != step_) UK_TRY_VOID(begin_save());
-    UK_TRY_VOID(end_save());
+    if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(step_, position_));
+    UK_TRY_VOID(saver_->end());
     UK_TRY_VOID(log_.stopped("signal"));
-    if (save_error_) return tl::unexpected(*save_error_);
+    UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
+    progress_.end();
+    if (saver_->error()) return tl::unexpected(*saver_->error());
     return fail(
         ErrorCode::stopped,
         step_ > 0 ? fmt::format("stopped by a signal after step {} of {}", step_, job_.total_steps)
@@ -156,12 +178,14 @@ Result<void> RankLoop::train_steps() {
         step_ > 0 ? "run the same command again to go on from there"
                   : "run the same command again");
   }
-  UK_TRY_VOID(end_save());
+  UK_TRY_VOID(saver_->end());
   const spec::EvaluationConfig& evaluation = job_.run.evaluation;
   if (evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
-  UK_TRY_VOID(save_final());
+  UK_TRY_VOID(saver_->save_model(step_));
+  progress_.end();
+  UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
   if (is_first()) UK_TRY_VOID(log_.finish(samples_seen_));
-  if (save_error_) return tl::unexpected(*save_error_);
+  if (saver_->error()) return tl::unexpected(*saver_->error());
   return {};
 }
 
@@ -183,13 +207,13 @@ Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double wi
   }
   exec::Inputs update;
   update.step_values = step_values(job_.run.optimizer, step_, job_.total_steps);
-  update.control = pending_save_ && executor_->idle() ? save_is_written : 0;
+  update.control = saver_->is_written() ? save_is_written : 0;
   return executor_->run(SegmentKind::update, update);
 }
 
 Result<bool> RankLoop::one_step() {
   UK_TRY_VOID(enter("step"));
-  const double began_s = now_s();
+  const double began_s = steady_now_s();
   UK_TRY(window, data::read_window(*job_.datasets.training, sampler_, position_));
   std::int64_t rows = 0;
   for (const data::MicroBatch& batch : window.micro_batches) rows += batch.row_count();
@@ -211,11 +235,11 @@ Result<bool> RankLoop::one_step() {
   StepRecord record{.epoch = sampler_.epochs_at(window.end),
                     .learning_rate = learning_rate_at(job_.run.optimizer, step_, job_.total_steps),
                     .tokens = static_cast<std::int64_t>(tokens)};
-  bool save_written_everywhere = pending_save_ != nullptr;
+  bool save_written_everywhere = saver_->is_pending();
   if (targets == 0) {
     const std::string note = fmt::format(
         "step {} has no trained token on any rank: no update, weights unchanged", step_ + 1);
-    if (is_first()) log(LogLevel::warning, note);
+    progress_.note(note);
     UK_TRY_VOID(log_.notice(note));
     save_written_everywhere = false;
   } else {
@@ -239,16 +263,13 @@ Result<bool> RankLoop::one_step() {
   }
   ++step_;
   record.step = step_;
-  record.step_s = now_s() - began_s;
+  record.step_s = steady_now_s() - began_s;
   samples_seen_ += job_.run.sequences_per_micro_batch * job_.world_size *
                    static_cast<std::int64_t>(window.micro_batches.size());
   UK_TRY(entry, log_.step(record));
-  if (entry && is_first())
-    log(LogLevel::info,
-        fmt::format("step={}/{} loss={:.4f} grad_norm={:.3f} lr={:.3e} tokens_per_s={:.0f}", step_,
-                    job_.total_steps, record.loss, record.gradient_norm, record.learning_rate,
-                    tokens / record.step_s));
-  if (save_written_everywhere) UK_TRY_VOID(end_save());
+  rate_.add(record.tokens, record.step_s);
+  show(record, entry.has_value());
+  if (save_written_everywhere) UK_TRY_VOID(saver_->end());
   UK_TRY_VOID(after_step(window));
   return true;
 }
@@ -267,21 +288,37 @@ Result<void> RankLoop::after_step(const data::Window& window) {
     UK_TRY_VOID(evaluate());
   const bool saves = run.save.strategy != spec::Cadence::no;
   if (due(run.save.strategy, run.save.steps, run.save.steps_fraction) || (last && saves)) {
-    UK_TRY_VOID(begin_save());
-    if (!run.save.asynchronous) UK_TRY_VOID(end_save());
+    UK_TRY_VOID(saver_->begin(step_, position_));
   }
   return {};
+}
+
+void RankLoop::show(const StepRecord& record, bool is_logged) {
+  const auto memory = read_process_memory();
+  progress_.step({.step = record.step,
+                  .total_steps = job_.total_steps,
+                  .loss = record.loss,
+                  .gradient_norm = record.gradient_norm,
+                  .learning_rate = record.learning_rate,
+                  .tokens_per_s = rate_.tokens_per_s(),
+                  .remaining_s = rate_.remaining_s(job_.total_steps - record.step),
+                  .memory_bytes = memory ? memory->resident_bytes : 0,
+                  .planned_memory_bytes = job_.planned_process_bytes},
+                 is_logged);
 }
 
 Result<void> RankLoop::evaluate() {
   UK_TRY_VOID(enter("evaluate"));
   if (!job_.datasets.evaluation) return {};
+  UK_TRY_VOID(memory_->begin(MemoryPhase::evaluate, step_));
   const data::SampleSource& source = *job_.datasets.evaluation;
-  const double began_s = now_s();
+  const double began_s = steady_now_s();
   const auto batches = data::evaluation_batches(source.count(), job_.run.evaluation.batch_size,
                                                 job_.world_size, control_.rank());
   double targets = 0;
+  std::int64_t done = 0;
   for (const auto& ids : batches) {
+    progress_.phase("evaluate", done++, static_cast<std::int64_t>(batches.size()));
     UK_TRY(batch, data::make_micro_batch(source, ids));
     targets += static_cast<double>(batch.target_count);
     exec::Inputs inputs;
@@ -310,99 +347,11 @@ Result<void> RankLoop::evaluate() {
                                 .target_tokens = static_cast<std::int64_t>(all_targets),
                                 .samples = source.count(),
                                 .batches = static_cast<std::int64_t>(batches.size()),
-                                .elapsed_s = now_s() - began_s};
+                                .elapsed_s = steady_now_s() - began_s};
   UK_TRY_VOID(log_.evaluation(record));
-  if (is_first())
-    log(LogLevel::info, fmt::format("evaluation step={} loss={:.4f} perplexity={:.3f}", step_,
-                                    record.loss, std::exp(record.loss)));
-  return {};
-}
-
-Result<void> RankLoop::begin_save() {
-  UK_TRY_VOID(end_save());
-  UK_TRY_VOID(enter("save"));
-  save_began_s_ = now_s();
-  control_.set_time_limit(job_.run.save_time_limit_s);
-  SaveRequest request{.output = job_.output(), .step = step_};
-  if (is_first()) {
-    UK_TRY(extra, job_.folder_files(files_));
-    request.extra = std::move(extra);
-    const std::string trainer_state = log_.state().to_json();
-    request.extra.push_back({"trainer_state.json", trainer_state});
-    request.state =
-        Progress{.step = step_, .position = position_, .trainer_state = trainer_state}.to_json();
-  }
-  UK_TRY_VOID(log_.save_begin(step_, io::checkpoint_path(job_.output(), step_)));
-  auto writer =
-      CheckpointWriter::begin(files_, control_, job_.checkpoint_files, std::move(request));
-  control_.set_time_limit(job_.run.collective_time_limit_s);
-  if (!writer) {
-    if (writer.error().code != ErrorCode::io) return tl::unexpected(writer.error());
-    // A save that cannot be made does not end the training: the disk may have room again at the next one.
-    save_error_ = writer.error();
-    if (is_first()) log(LogLevel::error, to_text(*save_error_));
-    return log_.notice("save failed: " + save_error_->what);
-  }
-  pending_save_ = std::move(*writer);
-  exec::Inputs inputs;
-  inputs.sink = pending_save_.get();
-  UK_TRY_VOID(executor_->run(SegmentKind::save, inputs));
-  save_waited_s_ = now_s() - save_began_s_;
-  return {};
-}
-
-Result<void> RankLoop::end_save() {
-  if (!pending_save_) return {};
-  const double waits_since_s = now_s();
-  UK_TRY_VOID(executor_->drain());
-  control_.set_time_limit(job_.run.save_time_limit_s);
-  UK_TRY_VOID(enter("commit"));
-  const std::int64_t saved_step = pending_save_->step();
-  Result<void> committed = pending_save_->commit(control_);
-  if (committed) {
-    last_saved_step_ = saved_step;
-    save_error_.reset();
-    committed = on_rank_0(control_, [&]() -> Result<void> {
-      UK_TRY_VOID(io::remove_old_checkpoints(
-          files_, job_.output(), {.save_total_limit = job_.run.save.total_limit.value_or(0)}));
-      return {};
-    });
-  }
-  control_.set_time_limit(job_.run.collective_time_limit_s);
-  const SaveRecord record{.step = saved_step,
-                          .folder = io::checkpoint_path(job_.output(), saved_step),
-                          .size_bytes = job_.checkpoint_files.size_bytes(),
-                          .elapsed_s = now_s() - save_began_s_,
-                          .waited_s = save_waited_s_ + now_s() - waits_since_s};
-  if (!committed) {
-    const Error error = committed.error();
-    if (error.code != ErrorCode::io && error.code != ErrorCode::bad_file)
-      return tl::unexpected(error);
-    pending_save_->abandon(control_);
-    pending_save_.reset();
-    save_error_ = error;
-    if (is_first()) log(LogLevel::error, to_text(error));
-    return log_.notice("save failed: " + error.what);
-  }
-  pending_save_.reset();
-  return log_.save_end(record);
-}
-
-Result<void> RankLoop::save_final() {
-  UK_TRY_VOID(enter("export"));
-  SaveRequest request{.output = job_.output(), .step = step_, .is_checkpoint = false};
-  if (is_first()) {
-    UK_TRY(extra, job_.folder_files(files_));
-    request.extra = std::move(extra);
-  }
-  UK_TRY(writer, CheckpointWriter::begin(files_, control_, job_.final_files, std::move(request)));
-  exec::Inputs inputs;
-  inputs.sink = writer.get();
-  UK_TRY_VOID(executor_->run(SegmentKind::save, inputs));
-  UK_TRY_VOID(executor_->drain());
-  Result<void> committed = writer->commit(control_);
-  if (!committed) writer->abandon(control_);
-  return committed;
+  progress_.note(fmt::format("evaluation at step {}: loss {:.4f}, perplexity {:.3f}", step_,
+                             record.loss, std::exp(record.loss)));
+  return memory_->end();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "comm/communicator.h"
+#include "io/faults.h"
 #include "train/loop.h"
 #include "train/signals.h"
 
@@ -31,7 +32,11 @@ struct Outcomes {
 constexpr double grace_s = 10;
 
 Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
-  UK_TRY(job, prepare_job(files, run, run.ranks, run.ranks, "--ranks or underkeel.ranks"));
+  UK_TRY(job, prepare_job(files, run,
+                          {.size = run.ranks,
+                           .ranks_on_node = run.ranks,
+                           .ranks_in_process = run.ranks,
+                           .source = "--ranks or underkeel.ranks"}));
   for (const std::string& note : job.notes) log(LogLevel::info, note);
   if (stop_signal() != 0)
     return fail(ErrorCode::stopped, "stopped by a signal before the first step", job.output(),
@@ -74,7 +79,11 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
   comm::Communicator& collectives = *groups[0];
   comm::Communicator& control = *groups[1];
   const auto whole_run = [&]() -> Result<void> {
-    auto job = prepare_job(files, run, control.world_size(), control.ranks_on_node(), "mpirun");
+    auto job = prepare_job(files, run,
+                           {.size = control.world_size(),
+                            .ranks_on_node = control.ranks_on_node(),
+                            .ranks_in_process = 1,
+                            .source = "mpirun"});
     // One rank may be refused what the others are granted: all learn of it before anything starts.
     UK_TRY_VOID(agree(control, job ? Result<void>{} : tl::unexpected(job.error())));
     if (control.rank() == 0)
@@ -93,8 +102,12 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
 
 Result<void> train(const spec::RunConfig& run) {
   const StopSignals signals;
-  static io::FileSystem files;  // outlives hung ranks
-  return comm::started_by_mpi() ? run_over_mpi(run, files) : run_as_threads(run, files);
+  UK_TRY(files, io::file_system_from_environment());
+  io::FileSystem& shared = *files.release();  // ranks that hang may still use it when this returns
+  const Result<void> result =
+      comm::started_by_mpi() ? run_over_mpi(run, shared) : run_as_threads(run, shared);
+  for (const std::string& note : shared.take_notes()) log(LogLevel::warning, note);
+  return result;
 }
 
 }  // namespace underkeel::train
