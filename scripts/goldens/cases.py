@@ -39,7 +39,7 @@ def rope_5x(rope_type, theta=10000.0, **keys):
 
 
 PLAIN_4X = dict(rope_theta=10000.0, torch_dtype="float32")
-CURVE = dict(steps=100, accumulation=2, micro_batches=6, learning_rate=5e-3, warmup_steps=10,
+CURVE = dict(steps=100, accumulation=2, micro_batches=6, learning_rate=2e-3, warmup_steps=10,
              weight_decay=0.1, max_grad_norm=1.0, beta1=0.9, beta2=0.999, epsilon=1e-8)
 
 # Lengths exceed a tile of 64 or 128 rows and are no multiple of one; a sequence of one token has
