@@ -94,7 +94,8 @@ planner::Request base_request(std::int64_t world) {
   return request;
 }
 
-Trace run(const plan::Plan& plan, const EngineOptions& options, bool save_between = false) {
+Trace run(const plan::Plan& plan, EngineOptions options, bool save_between = false) {
+  options.kernels = &kernels::cpu_kernels();
   Trace trace;
   std::mutex mutex;
   run_ranks(plan, options, [&](Rank& rank) {
@@ -161,7 +162,7 @@ void expect_equal(const Trace& actual, const Trace& expected) {
   }
 }
 
-class Bits : public testing::TestWithParam<std::tuple<int, DType>> {
+class BitMatrix : public testing::TestWithParam<std::tuple<int, DType>> {
  protected:
   planner::Request request() const {
     planner::Request made = base_request(std::get<0>(GetParam()));
@@ -170,7 +171,7 @@ class Bits : public testing::TestWithParam<std::tuple<int, DType>> {
   }
 };
 
-TEST_P(Bits, AreEqualAtEveryStageAndRecomputeLevel) {
+TEST_P(BitMatrix, AreEqualAtEveryStageAndRecomputeLevel) {
   const Trace expected = run(planner::make_plan(request()), {});
   ASSERT_EQ(expected.losses.size(), 3u);
   ASSERT_LT(expected.losses[2], expected.losses[0]);
@@ -186,7 +187,7 @@ TEST_P(Bits, AreEqualAtEveryStageAndRecomputeLevel) {
     }
 }
 
-TEST_P(Bits, AreEqualForAnyBoundsThreadsLanesAndSaves) {
+TEST_P(BitMatrix, AreEqualForAnyBoundsThreadsLanesAndSaves) {
   const Trace expected = run(planner::make_plan(request()), {});
   planner::Request sharded = request();
   sharded.stage = 3;
@@ -212,7 +213,27 @@ TEST_P(Bits, AreEqualForAnyBoundsThreadsLanesAndSaves) {
   expect_equal(run(planner::make_plan(sharded), {}), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(WorldSizes, Bits,
+// The counter-test: lanes that do not wait for a gather compute something else once lanes are delayed.
+TEST(Bits, DifferWhenANeededEdgeIsRemoved) {
+  planner::Request request = base_request(2);
+  request.stage = 3;
+  request.bounds.param_persistence_elements = 0;
+  plan::Plan plan = planner::make_plan(request);
+  EngineOptions delayed;
+  delayed.executor.delay_seed = 3;
+  const Trace expected = run(plan, delayed);
+  for (plan::Segment& segment : plan.schedule.segments)
+    for (plan::Op& op : segment.ops)
+      std::erase_if(op.after, [&](plan::OpIndex after) {
+        return std::holds_alternative<plan::Gather>(segment.ops[index(after)].body);
+      });
+
+  const Trace broken = run(plan, delayed);
+
+  EXPECT_NE(broken.losses, expected.losses);
+}
+
+INSTANTIATE_TEST_SUITE_P(WorldSizes, BitMatrix,
                          testing::Combine(testing::Values(1, 2, 3, 4),
                                           testing::Values(DType::f32, DType::bf16)));
 
