@@ -31,18 +31,22 @@ Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
     return tensors;
   };
   CheckpointFiles made;
-  const auto shards =
-      io::split_into_shards(specs(plan::StatePart::weights, content.weight_type), max_shard_bytes);
-  for (const io::WeightShard& shard : shards) {
-    UK_TRY(layout, io::lay_out_safetensors(shard.tensors));
-    made.files.push_back({shard.file, std::move(layout)});
+  // A checkpoint without optimizer is nothing but its weights.
+  const bool exports = content.exports_weights || !content.has_optimizer;
+  if (exports) {
+    const auto shards = io::split_into_shards(specs(plan::StatePart::weights, content.weight_type),
+                                              max_shard_bytes);
+    for (const io::WeightShard& shard : shards) {
+      UK_TRY(layout, io::lay_out_safetensors(shard.tensors));
+      made.files.push_back({shard.file, std::move(layout)});
+    }
+    UK_TRY(index, io::weight_index_json(shards));
+    made.weight_index = std::move(index);
   }
-  UK_TRY(index, io::weight_index_json(shards));
-  made.weight_index = std::move(index);
   if (!content.has_optimizer) return made;
   for (const plan::StatePart part :
        {plan::StatePart::master, plan::StatePart::moment1, plan::StatePart::moment2}) {
-    if (part == plan::StatePart::master && !content.has_master) continue;
+    if (part == plan::StatePart::master && !content.has_master && exports) continue;
     UK_TRY(layout, io::lay_out_safetensors(specs(part, DType::f32)));
     made.files.push_back({std::string(plan::name_of(part)) + ".safetensors", std::move(layout)});
   }

@@ -21,6 +21,9 @@ struct CheckpointContent {
   DType weight_type = DType::f32;
   bool has_master = false;    // an f32 copy beside narrower weights
   bool has_optimizer = true;  // false: weights only
+  /// Weights as a Hugging Face folder has them. Else they are kept as f32 masters alone, from which
+  /// training resumes and no other program loads.
+  bool exports_weights = true;
 };
 
 struct LaidOutFile {

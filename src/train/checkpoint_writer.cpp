@@ -95,8 +95,13 @@ Result<void> CheckpointWriter::make_files() {
 Result<void> CheckpointWriter::write(const plan::UnitTensor& tensor, plan::StatePart part,
                                      std::int64_t begin, std::int64_t end, DType type,
                                      const void* from) {
-  const std::string name = stored_name(part, tensor.name);
-  const auto found = places_.find(name);
+  std::string name = stored_name(part, tensor.name);
+  auto found = places_.find(name);
+  if (found == places_.end() && part == plan::StatePart::weights && type == DType::f32) {
+    // f32 weights that are not exported are kept as the master copy that they are.
+    name = stored_name(plan::StatePart::master, tensor.name);
+    found = places_.find(name);
+  }
   if (found == places_.end()) return {};
   if (write_error_) return {};
   const io::TensorEntry& entry = *found->second.entry;

@@ -214,8 +214,10 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
 
   const bool narrow = job.plan.schedule.units.front().master != plan::no_buffer;
   const DType type = job.plan.schedule.buffer(job.plan.schedule.units.front().weights).type;
-  const CheckpointContent whole{
-      .weight_type = type, .has_master = narrow, .has_optimizer = !run.save.weights_only};
+  const CheckpointContent whole{.weight_type = type,
+                                .has_master = narrow,
+                                .has_optimizer = !run.save.weights_only,
+                                .exports_weights = run.zero.gather_weights_on_save};
   UK_TRY(whole_files, lay_out_checkpoint(job.model, whole, default_shard_bytes));
   job.checkpoint_files = std::move(whole_files);
   const CheckpointContent weights{.weight_type = type, .has_master = false, .has_optimizer = false};
@@ -229,7 +231,8 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
 
   UK_TRY(datasets, read_data(files, job));
   job.datasets = std::move(datasets);
-  job.notes = job.datasets.notes;
+  job.notes = run.notes;
+  job.notes.insert(job.notes.end(), job.datasets.notes.begin(), job.datasets.notes.end());
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
   job.updates_per_epoch = sampler.updates_per_epoch();
   job.total_steps = run.max_steps > 0 ? run.max_steps : sampler.updates_for(run.epochs);

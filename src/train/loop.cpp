@@ -181,7 +181,7 @@ Result<void> RankLoop::train_steps() {
   UK_TRY_VOID(saver_->end());
   const spec::EvaluationConfig& evaluation = job_.run.evaluation;
   if (evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
-  UK_TRY_VOID(saver_->save_model(step_));
+  if (job_.run.zero.gather_weights_on_save) UK_TRY_VOID(saver_->save_model(step_));
   progress_.end();
   UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
   if (is_first()) UK_TRY_VOID(log_.finish(samples_seen_));

@@ -31,13 +31,19 @@ struct Outcomes {
 // How long ranks get to end after one has failed; a hung thread cannot be ended from inside.
 constexpr double grace_s = 10;
 
+/// The values in force and their sources, then what the user should know, once.
+void tell(const Job& job) {
+  log(LogLevel::info, "values in force:\n" + spec::provenance_table(job.run));
+  for (const std::string& note : job.notes) log(LogLevel::info, note);
+}
+
 Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
   UK_TRY(job, prepare_job(files, run,
                           {.size = run.ranks,
                            .ranks_on_node = run.ranks,
                            .ranks_in_process = run.ranks,
                            .source = "--ranks or underkeel.ranks"}));
-  for (const std::string& note : job.notes) log(LogLevel::info, note);
+  tell(job);
   if (stop_signal() != 0)
     return fail(ErrorCode::stopped, "stopped by a signal before the first step", job.output(),
                 "run the same command again");
@@ -86,8 +92,7 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
                             .source = "mpirun"});
     // One rank may be refused what the others are granted: all learn of it before anything starts.
     UK_TRY_VOID(agree(control, job ? Result<void>{} : tl::unexpected(job.error())));
-    if (control.rank() == 0)
-      for (const std::string& note : job->notes) log(LogLevel::info, note);
+    if (control.rank() == 0) tell(*job);
     return run_rank(*job, files, collectives, control);
   };
   Result<void> result = whole_run();
