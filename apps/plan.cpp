@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "command.h"
 #include "plan/listing.h"
+#include "planner/fit.h"
 #include "planner/planner.h"
 #include "render/render.h"
 #include "run_arguments.h"
@@ -50,6 +51,35 @@ std::string times_text(const render::Times& times, bool measured) {
       measured ? "measured" : "assumed");
 }
 
+/// What all ranks of a node take of its memory, and of what.
+std::string total_text(const plan::Plan& plan, const planner::Room& room) {
+  const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
+  std::string text =
+      fmt::format("host memory of a node: {}, of which {} outside the arenas", format_bytes(needed),
+                  format_bytes(plan.overhead_bytes * planner::process_count(room.placement)));
+  if (room.node)
+    text +=
+        fmt::format("; allowed {} ({})", format_bytes(room.node->size_bytes), room.node->reason);
+  return text + "\n";
+}
+
+render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
+                           const std::optional<planner::Shortage>& shortage,
+                           const planner::Advice& advice, const spec::HardwareSpec& machine) {
+  render::Outlook outlook{.fits = !shortage};
+  for (int s = 0; s < plan::memory_space_count; ++s)
+    outlook.budgets[static_cast<std::size_t>(s)] =
+        planner::budget_of(plan, room, static_cast<plan::MemorySpace>(s));
+  for (const planner::Change& change : advice.changes)
+    outlook.suggestions.push_back({.change = change.words,
+                                   .space = shortage->space.value_or(plan::MemorySpace::host),
+                                   .peak_bytes = change.needed_bytes});
+  const simulate::Simulation times = simulate::simulate(plan, machine);
+  outlook.times = render::Times{times.step_s, times.micro_step_s, times.update_s, times.save_s,
+                                times.save_wait_s};
+  return outlook;
+}
+
 Result<void> run(const Words& words) {
   UK_TRY(changes, words.run->all_changes());
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
@@ -60,22 +90,30 @@ Result<void> run(const Words& words) {
     UK_TRY(described, spec::read_hardware_file(words.hardware));
     machine = described;
   }
-  const planner::Request request = planner::request_of(model, config, config.ranks);
+  const planner::FitQuestion question{
+      .model = model,
+      .run = config,
+      .machine = machine,
+      .placement = planner::spread_evenly(machine, config.ranks, false)};
+  const planner::Request request = question.request(config, question.placement);
   const plan::Plan plan = planner::make_plan(request);
   if (words.listing) {
     std::fputs(plan::listing(plan).c_str(), stdout);
     return {};
   }
-  render::Outlook outlook;
-  const simulate::Simulation times = simulate::simulate(plan, machine);
-  outlook.times = render::Times{times.step_s, times.micro_step_s, times.update_s, times.save_s,
-                                times.save_wait_s};
+  const planner::Room room = planner::room_of(config, machine, question.placement);
+  const auto shortage = planner::shortage_of(plan, room);
+  planner::Advice advice;
+  if (shortage) advice = planner::advise(question, *shortage);
+  const render::Outlook outlook = outlook_of(plan, room, shortage, advice, machine);
   if (words.json) {
     std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
-    return {};
+  } else {
+    fmt::print("{}\n{}\n{}{}", summary(model, request, plan), render::peak_table(plan, outlook),
+               total_text(plan, room), times_text(*outlook.times, machine.rates_are_measured));
   }
-  fmt::print("{}\n{}\n{}", summary(model, request, plan), render::peak_table(plan, outlook),
-             times_text(*outlook.times, machine.rates_are_measured));
+  if (shortage) return tl::unexpected(planner::does_not_fit(plan, room, *shortage, advice));
+  if (!words.json) fmt::print("it fits\n");
   return {};
 }
 

@@ -124,6 +124,8 @@ struct RunConfig {
   double save_time_limit_s = 1800;
   std::optional<std::int64_t> device_budget_bytes;
   std::optional<std::int64_t> host_budget_bytes;
+  std::filesystem::path run_file;    // how it was read, so that it can be read again
+  std::vector<std::string> changes;  // the overrides
   std::vector<Provenance> provenance;
   std::vector<std::string>
       notes;  // keys accepted without effect, knobs honoured differently; shown once

@@ -466,6 +466,8 @@ Result<RunConfig> read_run_file(const std::filesystem::path& file,
   }
 
   RunConfig run;
+  run.run_file = file;
+  run.changes = overrides;
   Fields fields(root, "", problems, QuotedValues::accept);
   RunReading reading{fields, problems, run, root, file.filename().string()};
   read_stage(reading);

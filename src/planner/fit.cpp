@@ -1,0 +1,212 @@
+#include "planner/fit.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "kernels/facts/facts.h"
+#include "plan/op_text.h"
+
+namespace underkeel::planner {
+
+namespace {
+
+using plan::MemorySpace;
+
+// A CUDA context takes 527 MiB; cuBLASLt, NCCL and page-locking the rest.
+constexpr std::int64_t gpu_reserve_bytes = gibibyte;
+// Resident after start-up and the first step, without arenas: code and libraries (MPI's among them),
+// heap of tokeniser and data.
+constexpr std::int64_t bare_process_bytes = 64 * mebibyte;
+constexpr std::int64_t lane_bytes = 512 * kibibyte;  // of a lane's thread: stack and heap
+
+bool on_node(MemorySpace space, const Room& room) {
+  return space == MemorySpace::host || space == MemorySpace::pinned_host ||
+         (space == MemorySpace::device && room.device_is_host);
+}
+
+const plan::Peak* highest_peak(const plan::Plan& plan, MemorySpace space) {
+  const plan::Peak* highest = nullptr;
+  for (const plan::Peak& peak : plan.peaks)
+    if (peak.space == space && (highest == nullptr || peak.size_bytes > highest->size_bytes))
+      highest = &peak;
+  return highest;
+}
+
+/// The space that tells most about a shortage of the whole node.
+MemorySpace largest_on_node(const plan::Plan& plan, const Room& room) {
+  MemorySpace largest = MemorySpace::host;
+  for (int s = 0; s < plan::memory_space_count; ++s) {
+    const auto space = static_cast<MemorySpace>(s);
+    if (on_node(space, room) &&
+        plan.layout.size_bytes[index(space)] > plan.layout.size_bytes[index(largest)])
+      largest = space;
+  }
+  return largest;
+}
+
+std::string holders_text(const plan::Peak& peak) {
+  std::vector<std::size_t> kinds;
+  for (std::size_t kind = 0; kind < peak.by_kind.size(); ++kind)
+    if (peak.by_kind[kind] * 100 >= peak.size_bytes) kinds.push_back(kind);
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [&](std::size_t a, std::size_t b) { return peak.by_kind[a] > peak.by_kind[b]; });
+  std::string text;
+  for (const std::size_t kind : kinds)
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                    name_of(static_cast<plan::BufferKind>(kind)), format_bytes(peak.by_kind[kind]));
+  return text;
+}
+
+std::string place_text(const plan::Plan& plan, const plan::Peak& peak) {
+  const plan::Segment& segment = *plan.schedule.find(peak.segment);
+  if (segment.ops.empty()) return fmt::format("segment {}", name_of(peak.segment));
+  const plan::OpText text(plan.schedule);
+  return fmt::format("segment {}, op {:04} {}\nholds: {}", name_of(peak.segment), index(peak.op),
+                     text.name_of(segment.ops[index(peak.op)]), holders_text(peak));
+}
+
+std::string advice_text(const Advice& advice, std::int64_t needed_bytes) {
+  if (advice.changes.empty()) {
+    const std::string begin =
+        "no change of recompute, micro-batch, stage or ranks fits; the smallest reachable peak is ";
+    if (!advice.smallest || advice.smallest->words.empty())
+      return begin + fmt::format("{}, as it is", format_bytes(needed_bytes));
+    return begin + fmt::format("{}, with {}", format_bytes(advice.smallest->needed_bytes),
+                               advice.smallest->words);
+  }
+  std::size_t widest = 0;
+  for (const Change& change : advice.changes) widest = std::max(widest, change.words.size());
+  std::string text;
+  for (const Change& change : advice.changes)
+    text += fmt::format("{}{:{}}  -> {}", text.empty() ? "" : "\n       ", change.words, widest,
+                        format_bytes(change.needed_bytes));
+  return text;
+}
+
+}  // namespace
+
+std::int64_t process_count(const Placement& placement) {
+  return placement.ranks_are_processes ? placement.ranks_on_node : 1;
+}
+
+Placement spread_evenly(const spec::HardwareSpec& machine, std::int64_t world_size,
+                        bool ranks_are_processes) {
+  return {.world_size = world_size,
+          .ranks_on_node = ceil_div(world_size, std::min(machine.nodes, world_size)),
+          .ranks_are_processes = ranks_are_processes};
+}
+
+Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
+             const Placement& placement) {
+  Room room{.placement = placement, .device_is_host = machine.gpus_per_node == 0};
+  auto& device = room.spaces[index(MemorySpace::device)];
+  if (!room.device_is_host)
+    device = {machine.gpu_mem_bytes - gpu_reserve_bytes,
+              fmt::format("the GPU's {} less {} for its driver",
+                          format_bytes(machine.gpu_mem_bytes), format_bytes(gpu_reserve_bytes))};
+  if (run.device_budget_bytes && (!device || *run.device_budget_bytes < device->size_bytes))
+    device = {*run.device_budget_bytes, "underkeel.memory.device"};
+  if (machine.host_ram_bytes > 0) room.node = {machine.host_ram_bytes, "what the machine has"};
+  if (run.host_budget_bytes && (!room.node || *run.host_budget_bytes < room.node->size_bytes))
+    room.node = {*run.host_budget_bytes, "underkeel.memory.host"};
+  return room;
+}
+
+std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_per_rank) {
+  return bare_process_bytes +
+         ranks_in_process * (kernels::cpu_matmul_overhead_bytes(threads_per_rank) +
+                             (plan::lanes::count + threads_per_rank) * lane_bytes);
+}
+
+Request request_on(const spec::HardwareSpec& machine, const Placement& placement,
+                   const spec::ModelSpec& model, const spec::RunConfig& run) {
+  Request request = request_of(model, run, placement.world_size);
+  const int threads_per_rank =
+      run.threads_per_rank > 0
+          ? run.threads_per_rank
+          : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
+  request.overhead_bytes = process_overhead_bytes(
+      placement.ranks_are_processes ? 1 : placement.ranks_on_node, threads_per_rank);
+  return request;
+}
+
+std::int64_t needed_bytes(const plan::Plan& plan, const Room& room,
+                          std::optional<MemorySpace> space) {
+  if (space) return plan.layout.size_bytes[index(*space)];
+  std::int64_t of_rank = 0;
+  for (int s = 0; s < plan::memory_space_count; ++s)
+    if (on_node(static_cast<MemorySpace>(s), room))
+      of_rank += plan.layout.size_bytes[static_cast<std::size_t>(s)];
+  return room.placement.ranks_on_node * of_rank +
+         process_count(room.placement) * plan.overhead_bytes;
+}
+
+std::optional<Shortage> shortage_of(const plan::Plan& plan, const Room& room) {
+  std::optional<Shortage> worst;
+  const auto look = [&](std::optional<MemorySpace> space,
+                        const std::optional<plan::Budget>& budget) {
+    if (!budget) return;
+    const std::int64_t needed = needed_bytes(plan, room, space);
+    if (needed <= budget->size_bytes) return;
+    const auto ratio = [](std::int64_t part, std::int64_t whole) {
+      return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(whole, 1));
+    };
+    if (worst &&
+        ratio(needed, budget->size_bytes) <= ratio(worst->needed_bytes, worst->allowed_bytes))
+      return;
+    worst = Shortage{space, needed, budget->size_bytes, budget->reason};
+  };
+  for (int s = 0; s < plan::memory_space_count; ++s)
+    look(static_cast<MemorySpace>(s), room.spaces[static_cast<std::size_t>(s)]);
+  look(std::nullopt, room.node);
+  return worst;
+}
+
+std::optional<plan::Budget> budget_of(const plan::Plan& plan, const Room& room, MemorySpace space) {
+  std::optional<plan::Budget> budget = room.spaces[index(space)];
+  if (!on_node(space, room) || !room.node) return budget;
+  const Placement& placement = room.placement;
+  // What the node has for this space once everything else has its part.
+  const std::int64_t others = needed_bytes(plan, room, std::nullopt) -
+                              placement.ranks_on_node * plan.layout.size_bytes[index(space)];
+  const std::int64_t left =
+      std::max<std::int64_t>(0, (room.node->size_bytes - others) / placement.ranks_on_node);
+  if (budget && budget->size_bytes <= left) return budget;
+  return plan::Budget{
+      left,
+      placement.ranks_on_node == 1
+          ? fmt::format("left of {}, {}", format_bytes(room.node->size_bytes), room.node->reason)
+          : fmt::format("a rank's share of {}, {}", format_bytes(room.node->size_bytes),
+                        room.node->reason)};
+}
+
+Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& shortage,
+                   const Advice& advice) {
+  const MemorySpace space = shortage.space.value_or(largest_on_node(plan, room));
+  Error error{.code = ErrorCode::does_not_fit};
+  if (shortage.space) {
+    error.what = fmt::format("the plan does not fit: {} peak {}, allowed {} ({})", name_of(space),
+                             format_bytes(shortage.needed_bytes),
+                             format_bytes(shortage.allowed_bytes), shortage.reason);
+  } else {
+    error.what = fmt::format(
+        "the plan does not fit: host memory of a node with {} {}: peak {}, allowed {} ({})",
+        room.placement.ranks_on_node, room.placement.ranks_on_node == 1 ? "rank" : "ranks",
+        format_bytes(shortage.needed_bytes), format_bytes(shortage.allowed_bytes), shortage.reason);
+  }
+  if (const plan::Peak* peak = highest_peak(plan, space)) error.where = place_text(plan, *peak);
+  error.fix = advice_text(advice, shortage.needed_bytes);
+  return error;
+}
+
+Result<void> check_fit(const plan::Plan& plan, const FitQuestion& question) {
+  const Room room = room_of(question.run, question.machine, question.placement);
+  const auto shortage = shortage_of(plan, room);
+  if (!shortage) return {};
+  return tl::unexpected(does_not_fit(plan, room, *shortage, advise(question, *shortage)));
+}
+
+}  // namespace underkeel::planner

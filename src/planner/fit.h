@@ -1,0 +1,102 @@
+#pragma once
+// Whether a plan fits the memory it may have, and if not, which changes of the run do.
+// Every change that is named was read and planned again: it passes the check that it is an answer to.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/plan.h"
+#include "planner/planner.h"
+#include "spec/hardware_spec.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+
+namespace underkeel::planner {
+
+/// How ranks lie on machines.
+struct Placement {
+  std::int64_t world_size = 1;
+  std::int64_t ranks_on_node = 1;
+  bool ranks_are_processes = false;  // by a launcher; else threads of one process
+};
+/// Processes of ours on one node.
+std::int64_t process_count(const Placement& placement);
+/// Ranks spread evenly over the machine's nodes.
+Placement spread_evenly(const spec::HardwareSpec& machine, std::int64_t world_size,
+                        bool ranks_are_processes);
+
+/// What a run may take. Host memory is shared by all ranks of a node; where the device is the CPU, its
+/// arenas lie there too.
+struct Room {
+  std::array<std::optional<plan::Budget>, plan::memory_space_count> spaces;  // of one rank
+  std::optional<plan::Budget> node;  // host memory of all ranks on one node and their processes
+  Placement placement;
+  bool device_is_host = true;
+};
+/// The tighter of the run's own budgets (underkeel.memory) and what the machine has. A machine with GPUs
+/// holds device arenas there, less 1 GiB for the driver and its libraries.
+Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
+             const Placement& placement);
+
+/// Bytes of a process outside its arenas: code, libraries, threads and the kernels' workspace.
+std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_per_rank);
+
+/// A budget that a plan goes beyond. Of several the one that is furthest beyond.
+struct Shortage {
+  std::optional<plan::MemorySpace> space;  // none: the node's host memory
+  std::int64_t needed_bytes = 0;
+  std::int64_t allowed_bytes = 0;
+  std::string reason;  // of the budget
+};
+std::optional<Shortage> shortage_of(const plan::Plan& plan, const Room& room);
+
+/// What a plan needs of a space, or of the node (nullopt).
+std::int64_t needed_bytes(const plan::Plan& plan, const Room& room,
+                          std::optional<plan::MemorySpace> space);
+/// The budget of one rank in a space, what the node has left for it where the space has none of its own.
+std::optional<plan::Budget> budget_of(const plan::Plan& plan, const Room& room,
+                                      plan::MemorySpace space);
+
+/// request_of(), with the overhead of the processes that the ranks live in.
+Request request_on(const spec::HardwareSpec& machine, const Placement& placement,
+                   const spec::ModelSpec& model, const spec::RunConfig& run);
+
+/// A run on a machine. It can be read again with other words behind it (RunConfig::changes).
+struct FitQuestion {
+  const spec::ModelSpec& model;
+  const spec::RunConfig& run;
+  spec::HardwareSpec machine;
+  Placement placement;
+
+  /// What a plan of `other`, this run or a changed one, is made from.
+  Request request(const spec::RunConfig& other, const Placement& where) const {
+    return request_on(machine, where, model, other);
+  }
+};
+
+/// Words for the same command line, and what the plan then needs of what was short.
+struct Change {
+  std::string words;  // "per_device_train_batch_size=2 gradient_accumulation_steps=8"
+  std::int64_t needed_bytes = 0;
+};
+struct Advice {
+  std::vector<Change> changes;     // that fit; smallest first, at most four
+  std::optional<Change> smallest;  // nothing fits: the least that was reached; no words: as it is
+};
+/// Tries recompute levels, micro-batches with accumulation, stages, numbers of ranks and evaluation
+/// batches, alone and together. The global batch and what is computed stay as they are.
+Advice advise(const FitQuestion& question, const Shortage& shortage);
+
+/// does_not_fit as the user sees it: peak and budget, the operation, the holders, changes that fit.
+Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& shortage,
+                   const Advice& advice);
+
+/// `plan` was made from request_on() of the same machine, placement, model and run.
+/// Errors:  does_not_fit.
+Result<void> check_fit(const plan::Plan& plan, const FitQuestion& question);
+
+}  // namespace underkeel::planner

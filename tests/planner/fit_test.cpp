@@ -1,0 +1,276 @@
+#include "planner/fit.h"
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "base/units.h"
+#include "support/model_folder.h"
+#include "support/temporary_folder.h"
+#include "support/text_files.h"
+#include "support/value_of.h"
+
+namespace underkeel::planner {
+namespace {
+
+using plan::MemorySpace;
+using test::value_of;
+using testing::HasSubstr;
+
+/// A run file of a tiny model, a machine of 8 cores and 64 GiB, and commands on them.
+class Fit : public testing::Test {
+ protected:
+  Fit() {
+    test::write_text(folder_ / "model" / "config.json",
+                     test::complete_config(test::tiny_model_json()));
+    model_ = value_of(spec::read_model_config(folder_ / "model"));
+    write_run({});
+  }
+
+  void write_run(const std::string& more) {
+    test::write_text(folder_ / "run.yaml",
+                     "model_name_or_path: " + (folder_ / "model").string() +
+                         "\nstage: pt\ndo_train: true\nfinetuning_type: full\ndataset: text\n"
+                         "cutoff_len: 64\noutput_dir: out\nper_device_train_batch_size: 4\n" +
+                         more);
+  }
+
+  struct Command {
+    spec::RunConfig run;
+    std::int64_t ranks = 1;
+  };
+  // Reads words as the command line does: `--ranks N` and changes, the last one of each holds.
+  Command read(const std::vector<std::string>& words) const {
+    Command command;
+    std::vector<std::string> changes;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == "--ranks")
+        changes.push_back("underkeel.ranks=" + words[++i]);
+      else
+        changes.push_back(words[i]);
+    }
+    command.run = value_of(spec::read_run_file(folder_ / "run.yaml", changes));
+    command.ranks = command.run.ranks;
+    return command;
+  }
+  FitQuestion question(const Command& command) const {
+    return {.model = model_,
+            .run = command.run,
+            .machine = machine_,
+            .placement = spread_evenly(machine_, command.ranks, false)};
+  }
+  plan::Plan plan_of(const Command& command) const {
+    const FitQuestion asked = question(command);
+    return make_plan(asked.request(command.run, asked.placement));
+  }
+  std::optional<Shortage> shortage(const Command& command) const {
+    return shortage_of(plan_of(command),
+                       room_of(command.run, machine_, question(command).placement));
+  }
+  Error error_of(const std::vector<std::string>& words) const {
+    const Command command = read(words);
+    const auto result = check_fit(plan_of(command), question(command));
+    if (result) throw std::runtime_error("it fits");
+    return result.error();
+  }
+  static std::int64_t global_batch(const Command& command) {
+    return command.run.sequences_per_micro_batch * command.run.accumulation_steps * command.ranks;
+  }
+  static std::vector<std::string> words_of(const std::string& text) {
+    std::istringstream stream(text);
+    return {std::istream_iterator<std::string>(stream), {}};
+  }
+
+  // Every change under budgets from nothing to all that `words` need, of a rank or of the node, does
+  // what it says. Returns how many were looked at.
+  int check_all_changes(const std::vector<std::string>& words) {
+    int looked_at = 0;
+    for (const std::string space : {"device", "host"}) {
+      const Command base = read(words);
+      const Room room = room_of(base.run, machine_, question(base).placement);
+      const auto which = space == "device" ? std::optional(MemorySpace::device) : std::nullopt;
+      const std::int64_t all = needed_bytes(plan_of(base), room, which);
+      for (int i = 1; i <= 5; ++i) {
+        std::vector<std::string> command_words = words;
+        command_words.push_back("underkeel.memory." + space + "=" +
+                                std::to_string(all - all * i / 6));
+        const Command command = read(command_words);
+        const auto short_of = shortage(command);
+        if (!short_of) continue;
+        const Advice advice = advise(question(command), *short_of);
+        EXPECT_EQ(advice.changes.empty(), advice.smallest.has_value());
+        for (const Change& change : advice.changes) {
+          std::vector<std::string> changed_words = command_words;
+          for (const std::string& word : words_of(change.words)) changed_words.push_back(word);
+          const Command changed = read(changed_words);
+          EXPECT_FALSE(shortage(changed)) << change.words;
+          const FitQuestion asked = question(changed);
+          EXPECT_EQ(needed_bytes(plan_of(changed), room_of(changed.run, machine_, asked.placement),
+                                 which),
+                    change.needed_bytes)
+              << change.words;
+          EXPECT_EQ(global_batch(changed), global_batch(command)) << change.words;
+          ++looked_at;
+        }
+      }
+    }
+    return looked_at;
+  }
+
+  test::TemporaryFolder folder_;
+  spec::ModelSpec model_;
+  spec::HardwareSpec machine_{.host_ram_bytes = 64 * gibibyte, .cores = 8};
+};
+
+TEST_F(Fit, EveryChangeFitsWhenItIsAppliedInF32) {
+  EXPECT_GT(check_all_changes({"disable_gradient_checkpointing=true"}), 3);
+}
+
+TEST_F(Fit, EveryChangeFitsWhenItIsAppliedInBf16OnTwoRanks) {
+  EXPECT_GT(check_all_changes({"bf16=true", "underkeel.recompute=none", "--ranks", "2",
+                               "gradient_accumulation_steps=2"}),
+            3);
+}
+
+TEST_F(Fit, EveryChangeFitsWhenItIsAppliedWithEvaluation) {
+  EXPECT_GT(check_all_changes({"bf16=true", "eval_strategy=steps", "eval_dataset=text",
+                               "per_device_eval_batch_size=16"}),
+            3);
+}
+
+TEST_F(Fit, EveryChangeFitsWhenItIsAppliedOverADeepspeedConfigWithNumbers) {
+  test::write_text(folder_ / "ds.json", R"({
+    "train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
+    "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})");
+  write_run(
+      "gradient_accumulation_steps: 2\nbf16: true\nunderkeel: {ranks: 2, recompute: none}\n"
+      "deepspeed: " +
+      (folder_ / "ds.json").string() + "\n");
+
+  EXPECT_GT(check_all_changes({}), 3);
+}
+
+TEST_F(Fit, ShowsPeakOperationHoldersAndChanges) {
+  const Error error = error_of(
+      {"disable_gradient_checkpointing=true", "underkeel.memory.device=4MiB", "cutoff_len=128"});
+
+  EXPECT_EQ(error.code, ErrorCode::does_not_fit);
+  EXPECT_EQ(to_text(error),
+            "error: the plan does not fit: device peak 5.6 MiB, allowed 4.0 MiB "
+            "(underkeel.memory.device)\n"
+            "where: segment micro.only, op 0073 acquire embedding.micro_gradient\n"
+            "holds: activations 3.7 MiB, optimizer 706 KiB, workspace 512 KiB, gradients 417 KiB, "
+            "weights 353 KiB\n"
+            "try:   per_device_train_batch_size=2 gradient_accumulation_steps=2  -> 3.5 MiB\n"
+            "       underkeel.recompute=block                                    -> 3.5 MiB");
+}
+
+TEST_F(Fit, NamesTheSmallestPeakWhenNothingFits) {
+  const std::vector<std::string> words{"bf16=true", "underkeel.recompute=none", "--ranks", "2",
+                                       "underkeel.memory.device=100KiB"};
+  const Command command = read(words);
+  const Advice advice = advise(question(command), *shortage(command));
+
+  ASSERT_TRUE(advice.smallest);
+  std::int64_t least = advice.smallest->needed_bytes;
+  for (const char* level : {"none", "cheap", "block"})
+    for (const int stage : {0, 1, 2, 3})
+      for (const int ranks : {2, 4, 8})
+        for (const int micro : {4, 2, 1}) {
+          if (8 % (ranks * micro) != 0) continue;
+          auto tried = words;
+          for (const std::string& word :
+               {fmt::format("underkeel.recompute={}", level),
+                fmt::format("deepspeed.zero_optimization.stage={}", stage),
+                fmt::format("underkeel.ranks={}", ranks),
+                fmt::format("per_device_train_batch_size={}", micro),
+                fmt::format("gradient_accumulation_steps={}", 8 / (ranks * micro))})
+            tried.push_back(word);
+          if (8 > ranks * micro)  // what is computed stays as it is
+            tried.emplace_back("deepspeed.data_types.grad_accum_dtype=fp32");
+          least = std::min(least, plan_of(read(tried)).layout.size_bytes[0]);
+        }
+  EXPECT_EQ(advice.smallest->needed_bytes, least) << advice.smallest->words;
+  const Error error = error_of(words);
+  EXPECT_THAT(error.fix, HasSubstr("the smallest reachable peak is"));
+}
+
+TEST_F(Fit, NamesTwoChangesOfOneKnobWhenThereIsNoOther) {
+  machine_.cores = 1;
+  const std::vector<std::string> words{"underkeel.recompute=block"};
+  const std::int64_t all = plan_of(read(words)).layout.size_bytes[0];
+
+  const Command command =
+      read({"underkeel.recompute=block", "underkeel.memory.device=" + std::to_string(all - 1)});
+  const Advice advice = advise(question(command), *shortage(command));
+
+  EXPECT_GE(advice.changes.size(), 2u);
+}
+
+TEST_F(Fit, CountsRanksThatAreThreadsOfOneNodeTogether) {
+  const Command command = read({"--ranks", "4", "underkeel.memory.device=1GiB"});
+  const plan::Plan plan = plan_of(command);
+  const Placement placement = question(command).placement;
+  const Room room = room_of(command.run, machine_, placement);
+
+  const std::int64_t of_rank = plan.layout.size_bytes[index(MemorySpace::device)] +
+                               plan.layout.size_bytes[index(MemorySpace::host)];
+  EXPECT_EQ(needed_bytes(plan, room, std::nullopt), 4 * of_rank + plan.overhead_bytes);
+  const spec::HardwareSpec small{.host_ram_bytes = 2 * of_rank + plan.overhead_bytes};
+  EXPECT_FALSE(shortage_of(plan, room));
+  const auto found = shortage_of(plan, room_of(command.run, small, placement));
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->space);
+}
+
+TEST_F(Fit, CountsTheOverheadOfEveryProcessUnderALauncher) {
+  const Command command = read({"--ranks", "4"});
+  const plan::Plan plan = plan_of(command);
+  Placement placement{.world_size = 4, .ranks_on_node = 2, .ranks_are_processes = true};
+
+  const std::int64_t processes =
+      needed_bytes(plan, room_of(command.run, machine_, placement), std::nullopt);
+  placement.ranks_are_processes = false;
+  const std::int64_t threads =
+      needed_bytes(plan, room_of(command.run, machine_, placement), std::nullopt);
+
+  EXPECT_EQ(processes - threads, plan.overhead_bytes);
+}
+
+TEST_F(Fit, TakesTheTighterOfTheRunsBudgetAndTheMachines) {
+  const spec::HardwareSpec machine{
+      .gpus_per_node = 1, .gpu_mem_bytes = 80 * gibibyte, .host_ram_bytes = 256 * gibibyte};
+  const auto device = [&](const std::vector<std::string>& words) {
+    return room_of(read(words).run, machine, {}).spaces[index(MemorySpace::device)]->size_bytes;
+  };
+
+  EXPECT_EQ(device({}), 79 * gibibyte);
+  EXPECT_EQ(device({"underkeel.memory.device=40GiB"}), 40 * gibibyte);
+  EXPECT_EQ(device({"underkeel.memory.device=100GiB"}), 79 * gibibyte);
+  EXPECT_EQ(room_of(read({}).run, machine, {}).node->size_bytes, 256 * gibibyte);
+}
+
+TEST_F(Fit, PlansALargeModelFewTimes) {
+  model_ = value_of(
+      spec::parse_model_config(test::complete_config(R"({"model_type": "llama", "hidden_size": 4096,
+        "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+        "tie_word_embeddings": false, "torch_dtype": "bfloat16"})"),
+                               "config.json"));
+  machine_ = {.nodes = 2,
+              .gpus_per_node = 8,
+              .gpu_mem_bytes = 80 * gibibyte,
+              .host_ram_bytes = 1000 * gibibyte};
+  const Command command = read({"bf16=true", "cutoff_len=2048", "--ranks", "8"});
+
+  const Advice advice = advise(question(command), *shortage(command));
+
+  EXPECT_GE(advice.changes.size(), 2u);
+  for (const Change& change : advice.changes) EXPECT_LE(change.needed_bytes, 79 * gibibyte);
+}
+
+}  // namespace
+}  // namespace underkeel::planner
