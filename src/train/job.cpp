@@ -9,9 +9,11 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "comm/communicator.h"
 #include "data/tokenizer.h"
 #include "io/checkpoint_space.h"
 #include "kernels/facts/facts.h"
+#include "planner/fit.h"
 #include "planner/planner.h"
 #include "train/process_memory.h"
 #include "verify/verify.h"
@@ -208,7 +210,14 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                              ? run.threads_per_rank
                              : std::max(1, machine.cores / world.ranks_on_node);
 
-  job.plan = planner::make_plan(planner::request_of(job.model, run, world_size));
+  const planner::FitQuestion question{.model = job.model,
+                                      .run = run,
+                                      .machine = machine,
+                                      .placement = {.world_size = world_size,
+                                                    .ranks_on_node = world.ranks_on_node,
+                                                    .ranks_are_processes = comm::started_by_mpi()}};
+  job.plan = planner::make_plan(question.request(run, question.placement));
+  UK_TRY_VOID(planner::check_fit(job.plan, question));
   for (const verify::Violation& violation : verify::check(job.plan))
     UK_CHECK(false, verify::to_text(job.plan.schedule, violation));
 
