@@ -186,10 +186,12 @@ TEST(Verify, AUseIsOrderedAfterItsAcquire) {
   Small s;
   s.acquire(compute, s.x);
   const OpIndex written = s.compute(collective, "write x", {}, {s.x});
-  s.release(collective, s.x, {});
-  (void)written;
+  s.release(compute, s.x, {written});
 
-  EXPECT_THAT(sentences(s.schedule), ElementsAre("x: use races its acquire"));
+  const auto violations = check(s.schedule);
+
+  ASSERT_THAT(sentences(violations), ElementsAre("x: use races its acquire"));
+  EXPECT_EQ(violations[0].op, written);
 }
 
 TEST(Verify, AReleaseFollowsItsAcquireAndEveryUse) {
