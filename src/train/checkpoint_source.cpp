@@ -1,6 +1,7 @@
 #include "train/checkpoint_source.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -17,8 +18,13 @@ constexpr std::int64_t chunk_bytes = 256 * kibibyte;
 
 CheckpointSource::CheckpointSource(io::FileSystem& files, io::FoundCheckpoint checkpoint)
     : files_(files), checkpoint_(std::move(checkpoint)), chunk_(chunk_bytes) {
-  for (const io::CheckpointTensor& tensor : checkpoint_.manifest.tensors)
-    tensors_[tensor.name] = &tensor;
+  // Files may be gone when only the weights are asked for; a resume with all state has checked for all.
+  std::map<std::string, bool> is_there;
+  for (const io::CheckpointTensor& tensor : checkpoint_.manifest.tensors) {
+    const auto [file, is_new] = is_there.try_emplace(tensor.file);
+    if (is_new) file->second = files_.exists(io::join_path(checkpoint_.folder, tensor.file));
+    if (file->second) tensors_[tensor.name] = &tensor;
+  }
 }
 
 Result<void> CheckpointSource::read(const plan::UnitTensor& tensor, plan::StatePart part,
