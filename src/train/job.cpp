@@ -250,6 +250,11 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                 fmt::format("the checkpoint is at step {}, the run ends at step {}",
                             job.resume->progress.step, job.total_steps),
                 job.resume->checkpoint.folder, "raise max_steps or num_train_epochs");
+  if (job.resume)
+    job.notes.push_back(fmt::format(
+        "going on after step {} of {} from {}{}", job.resume->progress.step, job.total_steps,
+        job.resume->checkpoint.folder,
+        job.resume->weights_only ? ", with its weights only and a fresh optimizer" : ""));
   UK_TRY_VOID(check_disk(files, job, static_cast<std::int64_t>(standing.complete.size())));
   UK_TRY(memory, read_process_memory());
   job.planned_process_bytes = planned_process_bytes(memory, memory_to_come(job));

@@ -186,6 +186,11 @@ Result<void> RankLoop::train_steps() {
   UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
   if (is_first()) UK_TRY_VOID(log_.finish(samples_seen_));
   if (saver_->error()) return tl::unexpected(*saver_->error());
+  if (is_first())
+    log(LogLevel::info,
+        fmt::format("{} steps in {}; the {} in {}", step_, format_duration(log_.elapsed_s()),
+                    job_.run.zero.gather_weights_on_save ? "model is" : "checkpoints are",
+                    job_.output()));
   return {};
 }
 
