@@ -51,6 +51,13 @@ std::string times_text(const render::Times& times, bool measured) {
       measured ? "measured" : "assumed");
 }
 
+/// The values that are not defaults, with their sources.
+std::string chosen_values(spec::RunConfig run) {
+  const auto defaults = std::erase_if(
+      run.provenance, [](const spec::Provenance& entry) { return entry.source == "default"; });
+  return spec::provenance_table(run) + fmt::format("and {} defaults\n", defaults);
+}
+
 /// What all ranks of a node take of its memory, and of what.
 std::string total_text(const plan::Plan& plan, const planner::Room& room) {
   const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
@@ -109,8 +116,10 @@ Result<void> run(const Words& words) {
   if (words.json) {
     std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
   } else {
-    fmt::print("{}\n{}\n{}{}", summary(model, request, plan), render::peak_table(plan, outlook),
+    fmt::print("values in force\n{}\n{}\n{}\n{}{}", chosen_values(config),
+               summary(model, request, plan), render::peak_table(plan, outlook),
                total_text(plan, room), times_text(*outlook.times, machine.rates_are_measured));
+    for (const std::string& note : config.notes) fmt::print("note: {}\n", note);
   }
   if (shortage) return tl::unexpected(planner::does_not_fit(plan, room, *shortage, advice));
   if (!words.json) fmt::print("it fits\n");

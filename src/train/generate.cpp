@@ -149,10 +149,10 @@ Result<GenerateReport> generate(const GenerateRequest& request,
     inputs.sequence_starts = starts;
     UK_TRY(outputs, executor->run(plan::SegmentKind::generate, inputs));
     const std::int32_t next =
-        sample_token(outputs.logits, request.sampling, report.generated_tokens);
+        sample_token(outputs.logits, request.sampling, std::ssize(report.tokens));
     report.ended = std::find(ends.begin(), ends.end(), next) != ends.end();
     if (report.ended) break;
-    ++report.generated_tokens;
+    report.tokens.push_back(next);
     tokens.push_back(next);
     text.add(next);
   }

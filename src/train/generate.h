@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "train/sampling.h"
@@ -26,9 +27,9 @@ struct GenerateRequest {
 
 struct GenerateReport {
   std::int64_t prompt_tokens = 0;
-  std::int64_t generated_tokens = 0;  // the end token is not counted
-  bool ended = false;                 // by an end token
-  std::int64_t arena_bytes = 0;       // of all memory spaces
+  std::vector<std::int32_t> tokens;  // the generated ones, without the end token
+  bool ended = false;                // by an end token
+  std::int64_t arena_bytes = 0;      // of all memory spaces
 };
 
 /// Calls `sink` with each piece of the continuation as it is known; pieces are whole characters.

@@ -1,7 +1,6 @@
 #include "train/job.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "train/process_memory.h"
+#include "train/side_files.h"
 #include "verify/verify.h"
 
 namespace underkeel::train {
@@ -23,19 +23,6 @@ namespace underkeel::train {
 namespace {
 
 using Json = nlohmann::json;
-
-// Files beside config.json that make a folder usable elsewhere. Copied byte for byte.
-constexpr std::array<std::string_view, 10> companion_files = {"generation_config.json",
-                                                              "tokenizer.json",
-                                                              "tokenizer_config.json",
-                                                              "special_tokens_map.json",
-                                                              "added_tokens.json",
-                                                              "tokenizer.model",
-                                                              "vocab.json",
-                                                              "merges.txt",
-                                                              "chat_template.jinja",
-                                                              "chat_template.json"};
-constexpr std::int64_t largest_companion_bytes = 256'000'000;
 
 Result<data::Datasets> read_data(io::FileSystem& files, const Job& job) {
   UK_TRY(tokenizer, data::Tokenizer::load(job.model_folder));
@@ -94,7 +81,7 @@ Result<std::optional<Resume>> find_resume(io::FileSystem& files, const Job& job,
     const std::string manifest_path = io::join_path(run.resume_from, io::manifest_file);
     if (run.resume_weights_only) {
       // The optimizer's files may be gone; what is needed of the manifest is the loop's state.
-      UK_TRY(text, files.read_text(manifest_path, largest_companion_bytes));
+      UK_TRY(text, files.read_text(manifest_path, largest_side_file_bytes));
       UK_TRY(manifest, io::parse_manifest(text, manifest_path));
       found = io::FoundCheckpoint{run.resume_from, std::move(manifest)};
     } else {
@@ -183,10 +170,10 @@ Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
   const DType type = plan.schedule.buffer(plan.schedule.units.front().weights).type;
   UK_TRY(config, spec::rewrite_model_config(model_config_text, type));
   std::vector<ExtraFile> made = {{"config.json", std::move(config)}};
-  for (const std::string_view name : companion_files) {
+  for (const std::string_view name : side_files) {
     const std::string path = io::join_path(model_folder.string(), name);
     if (!files.exists(path)) continue;
-    UK_TRY(text, files.read_text(path, largest_companion_bytes));
+    UK_TRY(text, files.read_text(path, largest_side_file_bytes));
     made.push_back({std::string(name), std::move(text)});
   }
   return made;

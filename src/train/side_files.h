@@ -10,17 +10,16 @@
 namespace underkeel::train {
 
 /// Files that travel with the weights unchanged. config.json is not among them: its type is rewritten.
-constexpr std::array<std::string_view, 11> side_files = {"generation_config.json",
+constexpr std::array<std::string_view, 10> side_files = {"generation_config.json",
                                                          "tokenizer.json",
                                                          "tokenizer_config.json",
                                                          "special_tokens_map.json",
                                                          "added_tokens.json",
+                                                         "tokenizer.model",
                                                          "vocab.json",
                                                          "merges.txt",
-                                                         "tokenizer.model",
                                                          "chat_template.jinja",
-                                                         "chat_template.json",
-                                                         "preprocessor_config.json"};
+                                                         "chat_template.json"};
 
 /// No such file is larger; the largest tokenizers have about 40 MB.
 constexpr std::int64_t largest_side_file_bytes = 256 * mebibyte;

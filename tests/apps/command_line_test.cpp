@@ -1,0 +1,159 @@
+#include "apps/command_line.h"
+
+#include <filesystem>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/made_checkpoint.h"
+#include "base/units.h"
+#include "support/case.h"
+#include "support/model_folder.h"
+
+namespace underkeel {
+namespace {
+
+using test::Ran;
+using test::run_underkeel;
+using testing::HasSubstr;
+
+TEST(CommandLine, ToldItsVersionNamesTheBackends) {
+  const Ran ran = run_underkeel("--version");
+
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("backends: cpu yes, cuda no, mpi "));
+}
+
+TEST(CommandLine, NamesTheNearestSubcommandAndFlag) {
+  const Ran command = run_underkeel("trian run.yaml");
+  const Ran flag = run_underkeel("inspect --verfy folder");
+
+  EXPECT_EQ(command.exit_code, 2);
+  EXPECT_EQ(command.error,
+            "error: unknown subcommand `trian`\nwhere: command line\n"
+            "try:   the nearest is `train`; all of them: underkeel --help\n");
+  EXPECT_EQ(flag.exit_code, 2);
+  EXPECT_EQ(flag.error,
+            "error: unknown flag `--verfy`\nwhere: command line\n"
+            "try:   the nearest is `--verify`; all of them: underkeel inspect --help\n");
+}
+
+TEST(CommandLine, ShowsHelpOfEverySubcommand) {
+  for (const std::string command : {"train", "plan", "inspect", "export", "generate"}) {
+    const Ran ran = run_underkeel(command + " --help");
+    EXPECT_EQ(ran.exit_code, 0) << command;
+    EXPECT_THAT(ran.out, HasSubstr("underkeel " + command));
+  }
+}
+
+TEST(CommandLine, RefusesBudgetsThatAreNone) {
+  const Ran ran = run_underkeel("plan run.yaml --memory gpu=80GiB");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.error,
+            "error: `gpu=80GiB` is no budget\nwhere: --memory\n"
+            "try:   write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB\n");
+}
+
+TEST(CommandLine, PlanNeedsNoWeightsAndGivesTheShapeOfItsJson) {
+  const auto run = test::complete_case("tied_head", {.with_weights = false});
+
+  const Ran ran = run_underkeel("plan " + run.run_file.string() + " --ranks 2 --json");
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  const auto json = nlohmann::json::parse(ran.out);
+  for (const char* key : {"fits", "ranks", "parameters", "spaces", "phases", "program", "decisions",
+                          "suggestions", "plan_hash"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(json["ranks"], 2);
+  EXPECT_EQ(json["parameters"], 90'432);
+  const auto device = json["spaces"]["device"];
+  std::int64_t sum = 0;
+  for (const auto& [kind, size_bytes] : device["by_kind"].items())
+    sum += size_bytes.get<std::int64_t>();
+  EXPECT_EQ(device["peak_bytes"], sum);
+}
+
+TEST(CommandLine, EveryChangeThatAPlanNamesMakesTheSameCommandPass) {
+  const auto run = test::complete_case("tied_head", {.with_weights = false});
+  const std::string command = "plan " + run.run_file.string() + " --ranks 2 --json ";
+  const auto whole = nlohmann::json::parse(run_underkeel(command).out);
+  const auto budget = whole["spaces"]["device"]["peak_bytes"].get<std::int64_t>() * 9 / 10;
+  const std::string limited = command + "--memory device=" + std::to_string(budget) + " ";
+
+  const Ran refused = run_underkeel(limited);
+
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("error: the plan does not fit: device peak"));
+  const auto suggestions = nlohmann::json::parse(refused.out)["suggestions"];
+  ASSERT_GE(suggestions.size(), 2u) << refused.error;
+  for (const auto& suggestion : suggestions) {
+    const std::string change = suggestion["change"];
+    EXPECT_THAT(refused.error, HasSubstr(change));
+    const Ran changed = run_underkeel(limited + change);
+    ASSERT_EQ(changed.exit_code, 0) << change << "\n" << changed.error;
+    EXPECT_EQ(nlohmann::json::parse(changed.out)["spaces"]["device"]["peak_bytes"],
+              suggestion["peak_bytes"]);
+  }
+}
+
+TEST(CommandLine, TrainRefusesWhatDoesNotFitBeforeAnythingIsWritten) {
+  const auto run = test::complete_case("tied_head");
+
+  const Ran ran = run_underkeel("train " + run.run_file.string() + " --memory device=300KiB");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error, HasSubstr("error: the plan does not fit: device peak"));
+  EXPECT_FALSE(std::filesystem::exists(run.output));
+}
+
+TEST(CommandLine, PrintsTheListingOfThePlan) {
+  const auto run = test::complete_case("tied_head", {.with_weights = false});
+
+  const Ran ran = run_underkeel("plan " + run.run_file.string() + " --ranks 2 --listing");
+
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("micro.only"));
+}
+
+TEST(CommandLine, InspectEndsWithTwoWhenAFileIsWrong) {
+  const test::TemporaryFolder folder;
+  test::write_model_folder(folder.path(), test::tiny_model_json());
+  const Ran sound = run_underkeel("inspect --verify " + folder.path().string());
+  std::filesystem::resize_file(folder / "model.safetensors", 1000);
+  const Ran broken = run_underkeel("inspect --verify " + folder.path().string());
+
+  EXPECT_EQ(sound.exit_code, 0);
+  EXPECT_EQ(broken.exit_code, 2);
+  EXPECT_THAT(broken.out, HasSubstr("model.safetensors"));
+}
+
+/// "this process needed at most 12.3 MiB of memory".
+std::int64_t peak_of(const std::string& text) {
+  const std::string before = "this process needed at most ";
+  const auto begin = text.find(before) + before.size();
+  return test::value_of(parse_bytes(text.substr(begin, text.find(" of memory") - begin), "peak"));
+}
+
+TEST(CommandLine, ExportNeedsTheSameMemoryForTwoLayersAndForSixteen) {
+  const test::TemporaryFolder folder;
+  auto deep = nlohmann::json::parse(test::tiny_model_json());
+  deep["num_hidden_layers"] = 16;
+  const auto export_of = [&](const std::string& name, const std::string& model) {
+    const std::string from = test::make_checkpoint(folder / name, model);
+    const Ran ran = run_underkeel("export " + from + " " + (folder / (name + "-out")).string() +
+                                  " --dtype f32 --max-shard-size 64KiB");
+    EXPECT_EQ(ran.exit_code, 0) << ran.error;
+    return peak_of(ran.out);
+  };
+
+  const std::int64_t two = export_of("two", test::tiny_model_json());
+  const std::int64_t sixteen = export_of("sixteen", deep.dump());
+
+  // 16 layers have 4.5 times the weights of the checkpoint: 2.4 MB of master copies against 0.4.
+  EXPECT_NEAR(static_cast<double>(sixteen), static_cast<double>(two), double{mebibyte});
+}
+
+}  // namespace
+}  // namespace underkeel
