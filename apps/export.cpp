@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "io/faults.h"
 #include "train/process_memory.h"
 
 namespace underkeel::apps {
@@ -36,8 +37,8 @@ Result<void> run(const Words& words) {
     return fail(ErrorCode::bad_config, "a file needs room for something", "--max-shard-size",
                 "write a size such as 5GB");
   request.max_shard_bytes = max_shard_bytes;
-  io::FileSystem files;
-  UK_TRY(report, train::export_checkpoint(files, request));
+  UK_TRY(files, io::file_system_from_environment());
+  UK_TRY(report, train::export_checkpoint(*files, request));
   fmt::print("exported {} to {}\n", report.from, request.into);
   fmt::print("{} parameters in {} tensors, {}{}, {} in {} {}\n",
              format_count(report.parameter_count), format_count(report.tensor_count),

@@ -30,16 +30,20 @@ struct Words {
   bool listing = false;
 };
 
-std::string summary(const spec::ModelSpec& model, const planner::Request& request,
+std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
                     const plan::Plan& plan) {
+  const planner::Request request = planner::request_of(model, run, plan.world_size);
   std::string text = fmt::format("{}: {} parameters, {}\n", model.architecture,
                                  format_count(plan.parameter_count), name_of(request.weight_type));
   text += fmt::format("{} {}, ZeRO stage {}, {} x {} tokens a rank and step\n", plan.world_size,
                       plan.world_size == 1 ? "rank" : "ranks", plan.stage, plan.accumulation_steps,
                       format_count(request.max_rows));
-  for (const plan::Decision& decision : plan.decisions)
-    text +=
-        fmt::format("decided: {} = {}: {}\n", decision.subject, decision.value, decision.reason);
+  for (const plan::Decision& decision : plan.decisions) {
+    text += fmt::format("decided: {} = {}: {}", decision.subject, decision.value, decision.reason);
+    for (const plan::Alternative& other : decision.alternatives)
+      text += fmt::format("; {} {}", other.value, other.effect);
+    text += "\n";
+  }
   return text;
 }
 
@@ -102,8 +106,7 @@ Result<void> run(const Words& words) {
       .run = config,
       .machine = machine,
       .placement = planner::spread_evenly(machine, config.ranks, false)};
-  const planner::Request request = question.request(config, question.placement);
-  const plan::Plan plan = planner::make_plan(request);
+  const plan::Plan plan = planner::make_plan_on(question);
   if (words.listing) {
     std::fputs(plan::listing(plan).c_str(), stdout);
     return {};
@@ -117,7 +120,7 @@ Result<void> run(const Words& words) {
     std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
   } else {
     fmt::print("values in force\n{}\n{}\n{}\n{}{}", chosen_values(config),
-               summary(model, request, plan), render::peak_table(plan, outlook),
+               summary(model, config, plan), render::peak_table(plan, outlook),
                total_text(plan, room), times_text(*outlook.times, machine.rates_are_measured));
     for (const std::string& note : config.notes) fmt::print("note: {}\n", note);
   }

@@ -50,7 +50,7 @@ class Search {
   Search(const FitQuestion& question, const Shortage& shortage)
       : q_(question),
         shortage_(shortage),
-        base_(question.request(question.run, question.placement)) {
+        base_(request_on(question.machine, question.placement, question.model, question.run)) {
     list_levels();
     // A plan takes time that grows with the layers: two seconds at the most.
     plans_left_ =
@@ -84,8 +84,10 @@ class Search {
 
   void list_levels() {
     const spec::RunConfig& run = q_.run;
-    for (const spec::Recompute level : {spec::Recompute::cheap, spec::Recompute::block})
-      if (level > base_.recompute) recompute_.push_back(level);
+    // With `auto` the planner goes through the levels itself.
+    if (run.recompute != spec::Recompute::automatic)
+      for (const spec::Recompute level : {spec::Recompute::cheap, spec::Recompute::block})
+        if (level > run.recompute) recompute_.push_back(level);
     divisors_ = divisors_of(run.sequences_per_micro_batch);
     if (!q_.placement.ranks_are_processes) {
       const std::int64_t most =
@@ -309,7 +311,8 @@ class Search {
         world_size == world()
             ? q_.placement
             : spread_evenly(q_.machine, world_size, q_.placement.ranks_are_processes);
-    const plan::Plan plan = make_plan(q_.request(*run, placement));
+    const plan::Plan plan = make_plan_on(
+        {.model = q_.model, .run = *run, .machine = q_.machine, .placement = placement});
     const Room room = room_of(*run, q_.machine, placement);
     into.change = Change{text, needed_bytes(plan, room, shortage_.space)};
     into.fits = !shortage_of(plan, room);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/units.h"
 #include "kernels/facts/facts.h"
 #include "plan/op_text.h"
@@ -131,6 +132,38 @@ Request request_on(const spec::HardwareSpec& machine, const Placement& placement
   request.overhead_bytes = process_overhead_bytes(
       placement.ranks_are_processes ? 1 : placement.ranks_on_node, threads_per_rank);
   return request;
+}
+
+plan::Plan make_plan_on(const FitQuestion& question) {
+  Request request = request_on(question.machine, question.placement, question.model, question.run);
+  if (question.run.recompute != spec::Recompute::automatic) return make_plan(request);
+  const Room room = room_of(question.run, question.machine, question.placement);
+  struct Level {
+    spec::Recompute level;
+    std::string_view name;
+  };
+  constexpr Level levels[] = {{spec::Recompute::none, "none"},
+                              {spec::Recompute::cheap, "cheap"},
+                              {spec::Recompute::block, "block"}};
+  plan::Decision decision{.subject = "recompute"};
+  for (const Level& each : levels) {
+    request.recompute = each.level;
+    plan::Plan plan = make_plan(request);
+    const bool fits = !shortage_of(plan, room);
+    if (!fits && each.level != spec::Recompute::block) {
+      decision.alternatives.push_back(
+          {std::string(each.name),
+           fmt::format("needs {} of {}",
+                       format_bytes(needed_bytes(plan, room, MemorySpace::device)),
+                       name_of(MemorySpace::device))});
+      continue;
+    }
+    decision.value = each.name;
+    decision.reason = fits ? "the least that fits" : "the most there is; it does not fit either";
+    plan.decisions.push_back(std::move(decision));
+    return plan;
+  }
+  UK_CHECK(false, "the last level is taken whether it fits or not");
 }
 
 std::int64_t needed_bytes(const plan::Plan& plan, const Room& room,

@@ -71,12 +71,11 @@ struct FitQuestion {
   const spec::RunConfig& run;
   spec::HardwareSpec machine;
   Placement placement;
-
-  /// What a plan of `other`, this run or a changed one, is made from.
-  Request request(const spec::RunConfig& other, const Placement& where) const {
-    return request_on(machine, where, model, other);
-  }
 };
+
+/// The plan of request_on(). With `recompute: auto` the one that recomputes least among those that
+/// fit, and a Decision that says so.
+plan::Plan make_plan_on(const FitQuestion& question);
 
 /// Words for the same command line, and what the plan then needs of what was short.
 struct Change {
@@ -95,7 +94,7 @@ Advice advise(const FitQuestion& question, const Shortage& shortage);
 Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& shortage,
                    const Advice& advice);
 
-/// `plan` was made from request_on() of the same machine, placement, model and run.
+/// `plan` is make_plan_on() of the same question.
 /// Errors:  does_not_fit.
 Result<void> check_fit(const plan::Plan& plan, const FitQuestion& question);
 

@@ -203,7 +203,7 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                                       .placement = {.world_size = world_size,
                                                     .ranks_on_node = world.ranks_on_node,
                                                     .ranks_are_processes = comm::started_by_mpi()}};
-  job.plan = planner::make_plan(question.request(run, question.placement));
+  job.plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(job.plan, question));
   for (const verify::Violation& violation : verify::check(job.plan))
     UK_CHECK(false, verify::to_text(job.plan.schedule, violation));

@@ -98,6 +98,21 @@ TEST(CommandLine, EveryChangeThatAPlanNamesMakesTheSameCommandPass) {
   }
 }
 
+TEST(CommandLine, PlanRefusesAModelWhoseStateIsLargerThanTheCardWithTheFigures) {
+  const auto run = test::complete_case("state_above_card", {.with_weights = false});
+
+  const Ran ran = run_underkeel("plan " + run.run_file.string() + " --hardware " +
+                                run.hardware_file->string() + " --json");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error, HasSubstr("allowed 79.0 GiB"));
+  EXPECT_THAT(ran.error, HasSubstr("the smallest reachable peak is"));
+  // 16 bytes a parameter: 128.5 GB of model state.
+  const auto kinds = nlohmann::json::parse(ran.out)["spaces"]["device"]["by_kind"];
+  const double state = kinds["weights"].get<double>() + kinds["optimizer"].get<double>();
+  EXPECT_NEAR(state, 14.0 * 8'030'261'248, 0.01e9);
+}
+
 TEST(CommandLine, TrainRefusesWhatDoesNotFitBeforeAnythingIsWritten) {
   const auto run = test::complete_case("tied_head");
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/made_checkpoint.h"
+#include "io/faults.h"
 #include "io/model_files.h"
 #include "io/verify_folder.h"
 #include "support/temporary_folder.h"
@@ -133,6 +134,23 @@ TEST_F(Export, NeverTouchesAFolderThatIsThere) {
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().what, HasSubstr("is there already"));
   EXPECT_EQ(test::read_text(folder_ / "out" / "mine.txt"), "mine");
+}
+
+TEST_F(Export, ThatDoesNotFitTheDiskIsRefusedBeforeAnythingIsWritten) {
+  const std::string from = checkpoint();
+  const auto calls = std::make_shared<io::FaultyCalls>(
+      io::posix_calls(), std::vector<io::FaultRule>{{.action = io::FaultAction::quota,
+                                                     .path_part = folder_.path().string(),
+                                                     .size_bytes = 300 * kibibyte}});
+  io::FileSystem full(calls);
+
+  const auto result = export_checkpoint(full, {.from = from, .into = out(), .type = DType::f32});
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::does_not_fit);
+  EXPECT_THAT(result.error().what, HasSubstr("the export needs 355 KiB of disk, "));
+  EXPECT_THAT(result.error().fix, HasSubstr("--dtype bf16"));
+  for (const io::SeenCall& call : calls->seen_calls()) EXPECT_EQ(call.kind, io::CallKind::read);
 }
 
 TEST_F(Export, ThatOverflowsF16FailsAndLeavesNothing) {

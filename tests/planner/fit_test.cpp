@@ -62,10 +62,7 @@ class Fit : public testing::Test {
             .machine = machine_,
             .placement = spread_evenly(machine_, command.ranks, false)};
   }
-  plan::Plan plan_of(const Command& command) const {
-    const FitQuestion asked = question(command);
-    return make_plan(asked.request(command.run, asked.placement));
-  }
+  plan::Plan plan_of(const Command& command) const { return make_plan_on(question(command)); }
   std::optional<Shortage> shortage(const Command& command) const {
     return shortage_of(plan_of(command),
                        room_of(command.run, machine_, question(command).placement));
@@ -196,6 +193,31 @@ TEST_F(Fit, NamesTheSmallestPeakWhenNothingFits) {
   EXPECT_EQ(advice.smallest->needed_bytes, least) << advice.smallest->words;
   const Error error = error_of(words);
   EXPECT_THAT(error.fix, HasSubstr("the smallest reachable peak is"));
+}
+
+TEST_F(Fit, WithAutoRecomputesTheLeastThatFits) {
+  const auto peak = [&](const std::string& level) {
+    return plan_of(read({"underkeel.recompute=" + level})).layout.size_bytes[0];
+  };
+  const std::int64_t none = peak("none");
+  const std::int64_t cheap = peak("cheap");
+  const std::int64_t block = peak("block");
+  ASSERT_TRUE(none > cheap && cheap > block);
+  const auto decided = [&](std::int64_t budget) {
+    return plan_of(read({"underkeel.recompute=auto",
+                         "underkeel.memory.device=" + std::to_string(budget)}))
+        .decisions.at(0);
+  };
+
+  EXPECT_EQ(decided(none).value, "none");
+  EXPECT_EQ(decided(none - 1).value, "cheap");
+  EXPECT_EQ(decided(cheap - 1).value, "block");
+  EXPECT_EQ(decided(cheap - 1).alternatives.size(), 2u);
+  EXPECT_EQ(decided(block - 1).reason, "the most there is; it does not fit either");
+}
+
+TEST_F(Fit, EveryChangeFitsWhenItIsAppliedToAuto) {
+  EXPECT_GT(check_all_changes({"bf16=true", "underkeel.recompute=auto", "--ranks", "2"}), 3);
 }
 
 TEST_F(Fit, NamesTwoChangesOfOneKnobWhenThereIsNoOther) {
