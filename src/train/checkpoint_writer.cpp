@@ -55,10 +55,15 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::begin(io::FileSystem
                                                                   comm::Communicator& control,
                                                                   const CheckpointFiles& layout,
                                                                   SaveRequest request) {
-  control.set_phase(fmt::format("save at step {}", request.step));
+  control.set_phase(
+      fmt::format("{} at step {}", request.is_checkpoint ? "save" : "export", request.step));
   std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(files, layout, std::move(request)));
   writer->parts_.rank = control.rank();
-  UK_TRY_VOID(on_rank_0(control, [&] { return writer->make_files(); }));
+  const Result<void> made = on_rank_0(control, [&] { return writer->make_files(); });
+  if (!made) {
+    writer->abandon(control);
+    return tl::unexpected(made.error());
+  }
   const std::string folder = writer->folder();
   const auto open_all = [&]() -> Result<void> {
     for (const LaidOutFile& file : layout.files) {
@@ -67,7 +72,11 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::begin(io::FileSystem
     }
     return {};
   };
-  UK_TRY_VOID(agree(control, open_all()));
+  const Result<void> opened = agree(control, open_all());
+  if (!opened) {
+    writer->abandon(control);
+    return tl::unexpected(opened.error());
+  }
   return writer;
 }
 
@@ -120,11 +129,13 @@ Result<void> CheckpointWriter::write_range(const CheckpointFiles::Place& place,
   UK_TRY_VOID(out.write(bytes));
   parts_.entries.push_back({place.entry->name, out.part()});
   written_bytes_ += static_cast<std::int64_t>(bytes.size());
+  if (request_.report) request_.report(written_bytes_);
   return {};
 }
 
 Result<void> CheckpointWriter::commit(comm::Communicator& control) {
-  control.set_phase(fmt::format("end of the save at step {}", request_.step));
+  control.set_phase(fmt::format("end of the {} at step {}",
+                                request_.is_checkpoint ? "save" : "export", request_.step));
   const auto sync_all = [&]() -> Result<std::string> {
     if (write_error_) return tl::unexpected(*write_error_);
     for (io::File& file : open_) {

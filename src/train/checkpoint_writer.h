@@ -31,6 +31,8 @@ struct SaveRequest {
   std::vector<ExtraFile> extra;
   /// A checkpoint-N folder; else the model's files go into `output` itself, as the result of a run.
   bool is_checkpoint = true;
+  /// Told after every piece how many bytes this rank has written, from the disk lane.
+  std::function<void(std::int64_t written_bytes)> report = {};
 };
 
 /// begin() and commit() are called by all ranks together; write() by the executor's disk lane. A write that

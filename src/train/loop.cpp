@@ -17,6 +17,7 @@
 #include "train/progress.h"
 #include "train/saver.h"
 #include "train/signals.h"
+#include "train/wait_teller.h"
 
 namespace underkeel::train {
 
@@ -111,7 +112,8 @@ Result<void> RankLoop::load() {
                                       .planned_process_bytes = job_.planned_process_bytes,
                                       .expected_phases = std::min<std::int64_t>(
                                           1024, job_.total_steps + evaluations + 2)});
-  saver_ = std::make_unique<Saver>(job_, files_, control_, *executor_, log_, *memory_);
+  saver_ =
+      std::make_unique<Saver>(job_, files_, collectives_, control_, *executor_, log_, *memory_);
   if (job_.resume) UK_TRY_VOID(memory_->begin(MemoryPhase::resume, job_.resume->progress.step));
   UK_TRY_VOID(read_state());
   return memory_->end();
@@ -381,6 +383,9 @@ Result<void> run_rank(const Job& job, io::FileSystem& files, comm::Communicator&
   options.expected_entries =
       job.total_steps / std::max<std::int64_t>(1, run.logging_steps) + job.total_steps + 8;
   UK_TRY(log, RunLog::open(files, job.output(), options));
+  std::optional<WaitTeller> teller;
+  if (control.world_size() > 1 && control.rank() <= 1)
+    teller.emplace(std::vector<const comm::Communicator*>{&collectives, &control});
   RankLoop loop(job, files, collectives, control, std::move(sampler), std::move(log));
   return loop.run();
 }

@@ -29,7 +29,7 @@ struct Outcomes {
 };
 
 // How long ranks get to end after one has failed; a hung thread cannot be ended from inside.
-constexpr double grace_s = 10;
+constexpr double grace_s = 3;
 
 /// The values in force and their sources, then what the user should know, once.
 void tell(const Job& job) {

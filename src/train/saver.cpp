@@ -31,6 +31,22 @@ class TimeLimit {
   double usual_s_;
 };
 
+// What one rank writes of a save: its shard of every part that the files hold.
+std::int64_t own_bytes(const plan::Plan& plan, const CheckpointFiles& layout, int rank) {
+  std::int64_t size_bytes = 0;
+  for (const plan::Unit& unit : plan.schedule.units) {
+    const ShardRange own = shard_of(unit.element_count, plan.world_size, rank);
+    for (const plan::UnitTensor& tensor : unit.tensors) {
+      const ShardRange range = intersect({tensor.begin, tensor.begin + tensor.element_count}, own);
+      for (const plan::StatePart part : {plan::StatePart::weights, plan::StatePart::master,
+                                         plan::StatePart::moment1, plan::StatePart::moment2})
+        if (const auto place = layout.find(stored_name(part, tensor.name)))
+          size_bytes += bytes_of(*place->entry->type, range.size());
+    }
+  }
+  return size_bytes;
+}
+
 // A full disk, a failing one, a folder that is not what was written: the training can go on.
 bool is_of_the_disk(const Error& error) {
   return error.code == ErrorCode::io || error.code == ErrorCode::bad_file ||
@@ -39,10 +55,12 @@ bool is_of_the_disk(const Error& error) {
 
 }  // namespace
 
-Saver::Saver(const Job& job, io::FileSystem& files, comm::Communicator& control,
-             exec::Executor& executor, RunLog& log, MemoryReport& memory)
+Saver::Saver(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
+             comm::Communicator& control, exec::Executor& executor, RunLog& log,
+             MemoryReport& memory)
     : job_(job),
       files_(files),
+      collectives_(collectives),
       control_(control),
       executor_(executor),
       log_(log),
@@ -51,6 +69,16 @@ Saver::Saver(const Job& job, io::FileSystem& files, comm::Communicator& control,
 Result<void> Saver::enter(std::string_view phase, std::int64_t step) {
   control_.set_phase(fmt::format("{} at step {}", phase, step));
   return comm::fault_point(control_.rank(), phase, step);
+}
+
+std::function<void(std::int64_t)> Saver::reports_of(const CheckpointFiles& layout) {
+  const std::int64_t total_bytes = own_bytes(job_.plan, layout, control_.rank());
+  auto report = [this, total_bytes](std::int64_t written_bytes) {
+    collectives_.report_progress("write", written_bytes, total_bytes);
+    control_.report_progress("write", written_bytes, total_bytes);
+  };
+  report(0);
+  return report;
 }
 
 Result<void> Saver::tell(const Error& error) {
@@ -75,6 +103,7 @@ Result<void> Saver::begin(std::int64_t step, const data::DataPosition& position)
     request.state =
         Progress{.step = step, .position = position, .trainer_state = trainer_state}.to_json();
   }
+  request.report = reports_of(job_.checkpoint_files);
   UK_TRY_VOID(log_.save_begin(step, io::checkpoint_path(job_.output(), step)));
   auto writer =
       CheckpointWriter::begin(files_, control_, job_.checkpoint_files, std::move(request));
@@ -130,6 +159,7 @@ Result<void> Saver::save_model(std::int64_t step) {
     UK_TRY(extra, job_.folder_files(files_));
     request.extra = std::move(extra);
   }
+  request.report = reports_of(job_.final_files);
   UK_TRY(writer, CheckpointWriter::begin(files_, control_, job_.final_files, std::move(request)));
   exec::Inputs inputs;
   inputs.sink = writer.get();

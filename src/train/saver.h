@@ -1,6 +1,7 @@
 #pragma once
 // Saves of one rank: a checkpoint that streams out under the following steps, and the final model.
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -17,8 +18,9 @@ namespace underkeel::train {
 /// again. error() then stays until a save succeeds.
 class Saver {
  public:
-  Saver(const Job& job, io::FileSystem& files, comm::Communicator& control,
-        exec::Executor& executor, RunLog& log, MemoryReport& memory);
+  /// Both groups are told how far this rank's writes are: peers wait for a slow one in either.
+  Saver(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
+        comm::Communicator& control, exec::Executor& executor, RunLog& log, MemoryReport& memory);
 
   /// Starts the save of `step`; an earlier one is ended first. Returns while it is being written, unless
   /// the run asks for saves that are waited for.
@@ -38,9 +40,11 @@ class Saver {
  private:
   Result<void> enter(std::string_view phase, std::int64_t step);
   Result<void> tell(const Error& error);
+  std::function<void(std::int64_t)> reports_of(const CheckpointFiles& layout);
 
   const Job& job_;
   io::FileSystem& files_;
+  comm::Communicator& collectives_;
   comm::Communicator& control_;
   exec::Executor& executor_;
   RunLog& log_;

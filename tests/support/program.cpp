@@ -94,7 +94,11 @@ void Program::reap(bool blocks) {
   ended_.elapsed_s = elapsed_s();
   if (WIFEXITED(status)) ended_.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) ended_.signal = WTERMSIG(status);
-  if (std::filesystem::exists(folder_ / "output")) ended_.output = read_text(folder_ / "output");
+  ended_.output = output();
+}
+
+std::string Program::output() const {
+  return std::filesystem::exists(folder_ / "output") ? read_text(folder_ / "output") : "";
 }
 
 bool Program::is_running() {

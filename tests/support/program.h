@@ -40,7 +40,8 @@ class Program {
   void send(int signal) const;           // to the program alone
   void send_to_group(int signal) const;  // to all processes of its group
   bool is_running();
-  double elapsed_s() const;  // since its start
+  std::string output() const;  // so far
+  double elapsed_s() const;    // since its start
   /// Waits for the end. Past `limit_s` everything is killed and the test is told by an exception.
   Ended wait(double limit_s = 60);
   /// Looks again and again until `holds`. False when the program ended first. Throws past `limit_s`.
