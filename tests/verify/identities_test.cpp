@@ -267,6 +267,31 @@ TEST(VerifySizes, SumsHaveASlotForEveryShard) {
                                                  "sums: holds 16 bytes, this needs 24"));
 }
 
+TEST(VerifySizes, GradientsAndValuesHaveTheirHomesAndTypes) {
+  ScheduleBuilder s;
+  const BufferId gradient = s.buffer("gradient", 8, true);
+  const BufferId other = s.buffer("other", 8, true);
+  const BufferId small = s.buffer("small", 7, true);
+  const BufferId floats = s.buffer("floats", 8, true, plan::BufferKind::staging);
+  s.schedule.units.push_back({.name = "u", .element_count = 8, .shard_elements = 8});
+  s.schedule.units[0].gradient = gradient;
+  const test::UnitId unit{0};
+  s.segment(SegmentKind::update);
+  s.add(compute, "add", plan::Accumulate{.unit = unit, .from = small, .into = other});
+  s.add(compute, "square", plan::SumSquares{unit, other, floats, 0});
+  s.add(compute, "no slot", plan::SumSquares{unit, gradient, floats, -1});
+  s.add(compute, "gather values", plan::GatherValues{floats, other, 1});
+  s.add(compute, "gather", plan::Gather{unit, small, other, DType::f32});
+
+  EXPECT_THAT(sentences(s.schedule),
+              ElementsAre("small: holds 28 bytes, this needs 32",
+                          "other: is not the home of the gradient of u",
+                          "other: is not the home of the gradient of u",
+                          "floats: holds f32, used as f64", "floats: holds f32, used as f64",
+                          "floats: a negative slot", "floats: holds f32, used as f64",
+                          "other: holds f32, used as f64", "small: holds 28 bytes, this needs 32"));
+}
+
 TEST(VerifySizes, ShapeClassesAscend) {
   plan::Schedule schedule = two_layer_zero3();
   schedule.shape_classes = {4, 4, 8};
