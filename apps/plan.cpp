@@ -47,11 +47,15 @@ std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
   return text;
 }
 
+// Sums of times differ in their last digits; less than this is none.
+constexpr double shortest_wait_s = 1e-9;
+
 std::string times_text(const render::Times& times, bool measured) {
   return fmt::format(
       "step {:.3g} s (micro-step {:.3g} s, update {:.3g} s), save {:.3g} s, of which {:.3g} s "
       "are waited for; from {} rates\n",
-      times.step_s, times.micro_step_s, times.update_s, times.save_s, times.save_wait_s,
+      times.step_s, times.micro_step_s, times.update_s, times.save_s,
+      times.save_wait_s < shortest_wait_s ? 0 : times.save_wait_s,
       measured ? "measured" : "assumed");
 }
 
