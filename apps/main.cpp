@@ -61,7 +61,8 @@ std::optional<Error> unknown_word(const CLI::App& app) {
 
 int tell(const Error& error) {
   std::fflush(stdout);
-  std::fputs((to_text(error) + "\n").c_str(), stderr);
+  // Without words it is another rank's to tell.
+  if (!error.what.empty()) std::fputs((to_text(error) + "\n").c_str(), stderr);
   return exit_code(error.code);
 }
 

@@ -1,6 +1,7 @@
 #include "train/generate.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -11,10 +12,12 @@
 #include "comm/communicator.h"
 #include "data/tokenizer.h"
 #include "exec/executor.h"
+#include "io/checkpoint.h"
 #include "io/model_files.h"
 #include "kernels/kernels.h"
 #include "planner/planner.h"
 #include "spec/model_spec.h"
+#include "train/checkpoint_source.h"
 #include "train/model_source.h"
 
 namespace underkeel::train {
@@ -82,6 +85,27 @@ class TextStream {
   Tokens waiting_;
 };
 
+/// An output folder whose run has not ended holds its newest model in a checkpoint.
+Result<std::string> folder_of_model(io::FileSystem& files, const std::filesystem::path& name) {
+  UK_TRY(folder, spec::find_model_folder(name.string()));
+  if (files.exists(io::join_path(folder.string(), "config.json"))) return folder.string();
+  UK_TRY(newest, io::newest_complete(files, folder.string()));
+  return newest ? newest->folder : folder.string();
+}
+
+/// Weights of a model folder; of a checkpoint that exports none, its master copies.
+Result<std::unique_ptr<exec::StateSource>> open_weights(io::FileSystem& files,
+                                                        const std::string& folder) {
+  const auto has = [&](std::string_view name) { return files.exists(io::join_path(folder, name)); };
+  if (has(io::manifest_file) && !has(io::single_weights_file) && !has(io::weight_index_file)) {
+    UK_TRY(manifest, io::read_manifest(files, folder));
+    return std::make_unique<CheckpointSource>(files,
+                                              io::FoundCheckpoint{folder, std::move(manifest)});
+  }
+  UK_TRY(model, io::open_model_files(files, folder));
+  return std::make_unique<ModelFolderSource>(files, std::move(model));
+}
+
 Result<std::int64_t> rows_of(const GenerateRequest& request, const spec::ModelSpec& model,
                              std::int64_t prompt_tokens) {
   const std::int64_t most = model.max_position_embeddings;
@@ -102,10 +126,10 @@ Result<std::int64_t> rows_of(const GenerateRequest& request, const spec::ModelSp
 Result<GenerateReport> generate(const GenerateRequest& request,
                                 const std::function<void(std::string_view)>& sink) {
   io::FileSystem files;
-  UK_TRY(folder, spec::find_model_folder(request.model.string()));
+  UK_TRY(folder, folder_of_model(files, request.model));
   UK_TRY(model, spec::read_model_config(folder));
   UK_TRY(tokenizer, data::Tokenizer::load(folder));
-  UK_TRY(ends, end_tokens(files, folder.string(), model, tokenizer));
+  UK_TRY(ends, end_tokens(files, folder, model, tokenizer));
   UK_TRY(tokens, tokenizer.encode(request.prompt, {.add_special_tokens = true}));
   if (tokens.empty())
     return fail(ErrorCode::bad_config, "the prompt has no tokens", "--prompt",
@@ -115,7 +139,7 @@ Result<GenerateReport> generate(const GenerateRequest& request,
       return fail(ErrorCode::bad_file,
                   fmt::format("token {} of the prompt is beyond the vocabulary of {}", token,
                               model.vocabulary),
-                  folder.string(), "use the tokenizer.json that belongs to this config.json");
+                  folder, "use the tokenizer.json that belongs to this config.json");
   GenerateReport report{.prompt_tokens = static_cast<std::int64_t>(tokens.size())};
   UK_TRY(max_rows, rows_of(request, model, report.prompt_tokens));
 
@@ -128,13 +152,12 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   for (const std::int64_t size_bytes : plan.layout.size_bytes) report.arena_bytes += size_bytes;
   if (request.check_memory) UK_TRY_VOID(request.check_memory(report.arena_bytes));
 
-  UK_TRY(weights, io::open_model_files(files, folder.string()));
+  UK_TRY(source, open_weights(files, folder));
   const auto group = comm::make_single();
   UK_TRY(executor, exec::Executor::make(plan, kernels::cpu_kernels(), *group,
                                         {.thread_count = request.thread_count}));
-  ModelFolderSource source(files, std::move(weights));
   exec::Inputs loading;
-  loading.source = &source;
+  loading.source = source.get();
   UK_TRY_VOID(executor->run(plan::SegmentKind::load, loading));
 
   tokens.reserve(static_cast<std::size_t>(max_rows));

@@ -15,7 +15,8 @@
 namespace underkeel::train {
 
 struct GenerateRequest {
-  std::filesystem::path model;  // a folder, or a hub name in the local cache
+  std::filesystem::path model;  // a folder (of an output folder that has no model yet its
+                                // newest checkpoint), or a hub name in the local cache
   std::string prompt;
   /// Without a number: 64, or as many as the model's positions leave.
   std::optional<std::int64_t> max_new_tokens;

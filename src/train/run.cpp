@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -80,6 +81,16 @@ Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
   return {};
 }
 
+/// A refusal that every rank met in the same words is told by rank 0 alone: elsewhere it has no words.
+Error told_once(comm::Communicator& control, Error error) {
+  const auto texts = control.all_gather_text(to_text(error));
+  const bool same =
+      texts && std::all_of(texts->begin(), texts->end(),
+                           [&](const std::string& text) { return text == texts->front(); });
+  if (same && control.rank() != 0) return {.code = error.code};
+  return error;
+}
+
 Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
   UK_TRY(groups, comm::make_mpi_groups(2));
   comm::Communicator& collectives = *groups[0];
@@ -91,7 +102,8 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
                             .ranks_in_process = 1,
                             .source = "mpirun"});
     // One rank may be refused what the others are granted: all learn of it before anything starts.
-    UK_TRY_VOID(agree(control, job ? Result<void>{} : tl::unexpected(job.error())));
+    if (Result<void> all = agree(control, job ? Result<void>{} : tl::unexpected(job.error())); !all)
+      return tl::unexpected(told_once(control, all.error()));
     if (control.rank() == 0) tell(*job);
     return run_rank(*job, files, collectives, control);
   };

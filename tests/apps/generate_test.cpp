@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/made_checkpoint.h"
 #include "support/byte_tokenizer.h"
 #include "support/model_folder.h"
 #include "support/temporary_folder.h"
@@ -120,6 +121,38 @@ TEST_F(Generate, SaysHowManyTokensTheModelHasRoomFor) {
   EXPECT_EQ(result.error().what,
             "14 prompt tokens and 200 new ones are 214, the model has 128 positions");
   EXPECT_EQ(result.error().fix, "--max-new-tokens 114");
+}
+
+TEST_F(Generate, TakesTheNewestCheckpointOfARunThatHasNotEnded) {
+  const std::filesystem::path output = folder_ / "run";
+  const std::string checkpoint = test::make_checkpoint(output, test::tiny_model_json(), 4);
+  const auto text_of = [&](const std::filesystem::path& model) {
+    std::string text;
+    value_of(generate({.model = model, .prompt = "The tide", .max_new_tokens = 4},
+                      [&](std::string_view piece) { text += piece; }));
+    return text;
+  };
+
+  EXPECT_EQ(text_of(output), text_of(checkpoint));
+}
+
+TEST_F(Generate, ReadsMasterCopiesOfACheckpointThatExportsNoWeights) {
+  const std::string checkpoint = test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 4);
+  const auto tokens = [&] {
+    return value_of(generate({.model = checkpoint, .prompt = "The tide", .max_new_tokens = 4},
+                             [](auto) {}))
+        .tokens;
+  };
+  const auto whole = tokens();
+  io::FileSystem files;
+  auto manifest = value_of(io::read_manifest(files, checkpoint));
+  std::erase_if(manifest.files, [](const auto& file) { return file.name == "model.safetensors"; });
+  std::erase_if(manifest.tensors,
+                [](const auto& tensor) { return tensor.file == "model.safetensors"; });
+  test::write_text(checkpoint + "/manifest.json", value_of(io::to_json(manifest)));
+  std::filesystem::remove(checkpoint + "/model.safetensors");
+
+  EXPECT_EQ(tokens(), whole);
 }
 
 TEST_F(Generate, ReadsNoWeightsWhenTheMemoryIsRefused) {
