@@ -1,5 +1,6 @@
 // Memory of whole runs: nothing grows, and a resumed run needs what a fresh one needed.
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -67,7 +68,13 @@ TEST(MemoryOfARun, HoldsTheSameHeapAfterStep100AsAfterStep2) {
 
   ASSERT_EQ(seen.size(), 100u);
   EXPECT_GT(seen[1].heap_bytes, 10'000) << "the watch sees the heap";
-  EXPECT_EQ(seen[99].heap_bytes, seen[1].heap_bytes);
+  // Other lanes may hold a few bytes just then: what counts is what they leave.
+  const auto at_rest = [&](std::size_t begin, std::size_t end) {
+    double least = seen[begin].heap_bytes;
+    for (std::size_t i = begin; i < end; ++i) least = std::min(least, seen[i].heap_bytes);
+    return least;
+  };
+  EXPECT_EQ(at_rest(84, 100), at_rest(1, 17));
   EXPECT_EQ(seen[99].mapped_bytes, seen[1].mapped_bytes);
 }
 
