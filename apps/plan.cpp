@@ -111,16 +111,14 @@ Result<void> run(const Words& words) {
       .machine = machine,
       .placement = planner::spread_evenly(machine, config.ranks, false)};
   const plan::Plan plan = planner::make_plan_on(question);
-  if (words.listing) {
-    std::fputs(plan::listing(plan).c_str(), stdout);
-    return {};
-  }
   const planner::Room room = planner::room_of(config, machine, question.placement);
   const auto shortage = planner::shortage_of(plan, room);
   planner::Advice advice;
   if (shortage) advice = planner::advise(question, *shortage);
   const render::Outlook outlook = outlook_of(plan, room, shortage, advice, machine);
-  if (words.json) {
+  if (words.listing) {
+    std::fputs(plan::listing(plan).c_str(), stdout);
+  } else if (words.json) {
     std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
   } else {
     fmt::print("values in force\n{}\n{}\n{}\n{}{}", chosen_values(config),
@@ -129,7 +127,7 @@ Result<void> run(const Words& words) {
     for (const std::string& note : config.notes) fmt::print("note: {}\n", note);
   }
   if (shortage) return tl::unexpected(planner::does_not_fit(plan, room, *shortage, advice));
-  if (!words.json) fmt::print("it fits\n");
+  if (!words.json && !words.listing) fmt::print("it fits\n");
   return {};
 }
 
@@ -142,8 +140,10 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   words->run = add_run_arguments(*command);
   command->add_option("--hardware", words->hardware,
                       "hardware.yaml of a machine that is not this one");
-  command->add_flag("--json", words->json, "print one JSON object");
-  command->add_flag("--listing", words->listing, "print every operation of the plan");
+  CLI::Option* json = command->add_flag("--json", words->json, "print one JSON object");
+  command->add_flag("--listing", words->listing, "print every operation of the plan")
+      ->excludes(json);
+  command->footer("Ends with exit code 2 when the plan does not fit.");
   command->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
 }
 

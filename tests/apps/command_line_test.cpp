@@ -130,6 +130,9 @@ TEST(CommandLine, PrintsTheListingOfThePlan) {
 
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.out, HasSubstr("micro.only"));
+  EXPECT_EQ(
+      run_underkeel("plan " + run.run_file.string() + " --listing --memory device=1MiB").exit_code,
+      2);
 }
 
 TEST(CommandLine, InspectEndsWithTwoWhenAFileIsWrong) {
