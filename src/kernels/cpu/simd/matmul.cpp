@@ -22,11 +22,10 @@ constexpr std::int64_t tile_rows = 210;
 static_assert(tile_rows % panel_rows == 0);
 /// Columns of a tile when a is shared.
 constexpr std::int64_t tile_columns = 512;
-/// Depth of what is packed at once; between such chunks c, or an f32 copy of it, holds the sums.
-constexpr std::int64_t depth_chunk = 10 * depth_block;
-/// Shared memory holds packed panels and, behind them, sums of a c that is not f32.
+/// A c that is not f32 needs its sums kept elsewhere when depth comes in several chunks. That is
+/// put off until depth is this large; then shared memory holds them behind the packed panels.
+constexpr std::int64_t single_chunk_depth = 22 * depth_block;
 constexpr std::int64_t sums_floats = shared_floats / 4;
-constexpr std::int64_t panels_floats = shared_floats - sums_floats;
 
 /// A rectangle of c.
 struct Block {
@@ -41,7 +40,7 @@ struct Sums {
 
 template <int Rows, PanelOrder Order>
 void multiply_rows(const float* a, const float* b, std::int64_t depth, const Sums& sums, bool add,
-                   const float* later = nullptr) {
+                   const Later& later = {}) {
   constexpr bool by_row = Order == PanelOrder::by_row;
   multiply_panel<Rows, panel_vectors, by_row ? packed_row_stride : 1>(
       a, by_row ? 1 : panel_rows, b, panel_columns, depth, sums.data, sums.stride, add, later);
@@ -67,15 +66,22 @@ void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sum
   }
 }
 
-/// sums = [sums +] packed rows times packed columns.
+/// sums = [sums +] packed rows times packed columns. Meanwhile `depth` rows of `later` are fetched,
+/// or, where it is empty, the panel of b that comes after the one in use.
 template <PanelOrder Order>
 void multiply_block(const float* packed_rows, std::int64_t rows, const float* packed_columns,
-                    std::int64_t columns, std::int64_t depth, const Sums& sums, bool add) {
-  // The next panel of b comes nearer while this one is used, a part for each panel of a.
-  const std::int64_t part_floats = panel_columns * depth / ((rows + panel_rows - 1) / panel_rows);
+                    std::int64_t columns, std::int64_t depth, const Sums& sums, bool add,
+                    Later later) {
+  const bool next_panel = later.from == nullptr;
+  const std::int64_t row_panels = ceil_of(rows, panel_rows);
+  const std::int64_t parts = next_panel ? row_panels : row_panels * ceil_of(columns, panel_columns);
+  const std::int64_t part_rows = ceil_of(depth, parts);
   for (std::int64_t column = 0; column < columns; column += panel_columns) {
     const float* b = packed_columns + column * depth;
-    const float* later = b + panel_columns * depth;
+    if (next_panel)
+      later = {.from = reinterpret_cast<const char*>(b + panel_columns * depth),
+               .row_bytes = panel_columns * 4,
+               .line_shift = panel_columns == 64 ? 2 : 0};
     for (std::int64_t row = 0; row < rows; row += panel_rows) {
       const float* a = packed_rows + rows_panel_offset(row / panel_rows);
       const Sums part{sums.data + row * sums.stride + column, sums.stride};
@@ -84,7 +90,7 @@ void multiply_block(const float* packed_rows, std::int64_t rows, const float* pa
       else
         multiply_edge<panel_rows, Order>(a, b, depth, part, min_of(panel_rows, rows - row),
                                          min_of(panel_columns, columns - column), add);
-      later += part_floats;
+      later.from += part_rows * later.row_bytes;
     }
   }
 }
@@ -114,21 +120,19 @@ class Product {
         pool_(queue.pool()),
         workspace_(Workspace::for_threads(queue.pool().thread_count())),
         a_{args.a.as<T>(), args.a.row_stride, !args.transpose_a},
-        b_{args.b.as<T>(), args.b.row_stride, args.transpose_b} {}
+        b_{args.b.as<T>(), args.b.row_stride, args.transpose_b},
+        sums_apart_(!c_is_f32 && shape.k > single_chunk_depth) {}
 
   void run() {
-    // Sums of a deep product whose c is not f32 lie in shared memory, which bounds the rectangle.
-    const bool sums_apart = !c_is_f32 && shape_.k > depth_chunk;
     const std::int64_t most_columns =
-        sums_apart ? min_of(shape_.n, sums_floats / panel_rows) : shape_.n;
+        sums_apart_ ? min_of(shape_.n, sums_floats / panel_rows) : shape_.n;
     const std::int64_t most_rows =
-        sums_apart ? min_of(shape_.m, sums_floats / most_columns) : shape_.m;
+        sums_apart_ ? min_of(shape_.m, sums_floats / most_columns) : shape_.m;
     for (std::int64_t row = 0; row < shape_.m; row += most_rows) {
       for (std::int64_t column = 0; column < shape_.n; column += most_columns) {
         const Block block{row, column, min_of(most_rows, shape_.m - row),
                           min_of(most_columns, shape_.n - column)};
-        for (std::int64_t k = 0; k < shape_.k; k += depth_chunk)
-          multiply_chunk(block, k, min_of(depth_chunk, shape_.k - k));
+        multiply_whole(block);
       }
     }
   }
@@ -136,29 +140,60 @@ class Product {
  private:
   static constexpr bool c_is_f32 = sizeof(C) == 4;
 
+  /// How the shared operand is cut: lines and depth of what is packed at once, in equal parts.
+  struct Cut {
+    std::int64_t lines = 0;
+    std::int64_t depth = 0;
+    std::int64_t line_chunks = 0;
+  };
+
+  /// The largest pieces of `lines` lines that shared memory holds, `line_floats` of it for each line
+  /// and block of depth. Where c can hold sums between chunks, depth is cut rather than lines: that
+  /// packs the other operand once. `most_lines` bounds a piece for another reason.
+  Cut cut(std::int64_t lines, std::int64_t line_floats, std::int64_t unit,
+          std::int64_t most_lines) const {
+    const std::int64_t blocks = ceil_of(shape_.k, depth_block);
+    const std::int64_t fit = shared_floats - (sums_apart_ ? sums_floats : 0);
+    const std::int64_t padded = ceil_of(lines, unit) * unit;
+    std::int64_t chunk_blocks = blocks;
+    // Not below four blocks: c is then read and written too often.
+    if (c_is_f32) chunk_blocks = min_of(blocks, max_of(4, fit / (padded * line_floats)));
+    if (sums_apart_) chunk_blocks = min_of(blocks, 10);
+    const std::int64_t depth_chunks = ceil_of(blocks, chunk_blocks);
+    chunk_blocks = ceil_of(blocks, depth_chunks);
+    const std::int64_t fit_lines =
+        min_of(most_lines, fit / (chunk_blocks * line_floats)) / unit * unit;
+    const std::int64_t line_chunks = ceil_of(lines, fit_lines);
+    return {.lines = ceil_of(ceil_of(lines, line_chunks), unit) * unit,
+            .depth = chunk_blocks * depth_block,
+            .line_chunks = line_chunks};
+  }
+
   /// Chooses which operand all tiles share: the one that makes less packing.
-  void multiply_chunk(const Block& block, std::int64_t k, std::int64_t depth) {
-    const std::int64_t fit_columns = panels_floats / depth;
+  void multiply_whole(const Block& block) {
     // Sums beside the packed rows, where c cannot hold them.
     constexpr std::int64_t tile_width = (slot_floats - packed_rows_floats(tile_rows)) / tile_rows;
     const std::int64_t most_columns =
-        (c_is_f32 ? fit_columns : min_of(fit_columns, tile_width)) / panel_columns * panel_columns;
-    const std::int64_t most_rows = panels_floats / packed_rows_floats(panel_rows) * panel_rows /
-                                   ((depth + depth_block - 1) / depth_block);
-    const std::int64_t column_chunks = (block.columns + most_columns - 1) / most_columns;
-    const std::int64_t row_chunks = (block.rows + most_rows - 1) / most_rows;
-    const std::int64_t sharing_b = block.columns + column_chunks * block.rows;
-    const std::int64_t sharing_a = block.rows + row_chunks * block.columns;
-    const bool few_rows = block.rows < 2 * tile_rows && block.columns > block.rows;
-    if (sharing_a < sharing_b || few_rows) {
-      for (std::int64_t row = 0; row < block.rows; row += most_rows)
-        share_a({block.row + row, block.column, min_of(most_rows, block.rows - row), block.columns},
-                block, k, depth);
-    } else {
-      for (std::int64_t column = 0; column < block.columns; column += most_columns)
-        share_b({block.row, block.column + column, block.rows,
-                 min_of(most_columns, block.columns - column)},
-                block, k, depth);
+        c_is_f32 || sums_apart_ ? block.columns + panel_columns : tile_width;
+    const Cut columns = cut(block.columns, depth_block, panel_columns, most_columns);
+    const Cut rows = cut(block.rows, packed_row_stride, panel_rows, block.rows + panel_rows);
+    const std::int64_t sharing_b = block.columns + columns.line_chunks * block.rows;
+    const std::int64_t sharing_a = block.rows + rows.line_chunks * block.columns;
+    // Packed rows of a stay in the second cache when each tile packs its own, or when they are few;
+    // many shared rows come from farther away, which must save much packing to be worth it.
+    const bool few_rows = block.rows <= 512 && block.columns > block.rows;
+    const bool share_rows = few_rows || 3 * sharing_a < 2 * sharing_b;
+    const Cut& chosen = share_rows ? rows : columns;
+    for (std::int64_t k = 0; k < shape_.k; k += chosen.depth) {
+      const std::int64_t depth = min_of(chosen.depth, shape_.k - k);
+      const std::int64_t lines = share_rows ? block.rows : block.columns;
+      for (std::int64_t line = 0; line < lines; line += chosen.lines) {
+        const std::int64_t count = min_of(chosen.lines, lines - line);
+        if (share_rows)
+          share_a({block.row + line, block.column, count, block.columns}, block, k, depth);
+        else
+          share_b({block.row, block.column + line, block.rows, count}, block, k, depth);
+      }
     }
   }
 
@@ -166,9 +201,9 @@ class Product {
   void share_b(const Block& part, const Block& whole, std::int64_t k, std::int64_t depth) {
     float* packed = workspace_.shared();
     const std::int64_t padded = packed_columns_floats(part.columns, 1);
-    const std::int64_t blocks = (depth + depth_block - 1) / depth_block;
+    const std::int64_t blocks = ceil_of(depth, depth_block);
     constexpr std::int64_t group = 4 * panel_columns;  // columns that one tile packs
-    const std::int64_t groups = (part.columns + group - 1) / group;
+    const std::int64_t groups = ceil_of(part.columns, group);
     pool_.parallel_for(groups * blocks, [&](std::int64_t tile) {
       const std::int64_t begin = tile % groups * group;
       const std::int64_t start = tile / groups * depth_block;
@@ -176,9 +211,9 @@ class Product {
       pack_columns(b_, part.column + begin, part.column + min_of(part.columns, begin + group),
                    k + start, length, packed + start * padded + begin * length);
     });
-    const std::int64_t tiles = (part.rows + tile_rows - 1) / tile_rows;
+    const std::int64_t tiles = ceil_of(part.rows, tile_rows);
     const std::int64_t height = even_height(part.rows, tiles);
-    pool_.parallel_for((part.rows + height - 1) / height, [&](std::int64_t tile) {
+    pool_.parallel_for(ceil_of(part.rows, height), [&](std::int64_t tile) {
       const Workspace::Slot slot(workspace_);
       const std::int64_t row = tile * height;
       const Block block{part.row + row, part.column, min_of(height, part.rows - row), part.columns};
@@ -196,9 +231,9 @@ class Product {
   void share_a(const Block& part, const Block& whole, std::int64_t k, std::int64_t depth) {
     float* packed = workspace_.shared();
     const std::int64_t block_floats = packed_rows_floats(part.rows);
-    const std::int64_t blocks = (depth + depth_block - 1) / depth_block;
+    const std::int64_t blocks = ceil_of(depth, depth_block);
     constexpr std::int64_t group = 8 * panel_rows;  // rows that one tile packs
-    const std::int64_t groups = (part.rows + group - 1) / group;
+    const std::int64_t groups = ceil_of(part.rows, group);
     pool_.parallel_for(groups * blocks, [&](std::int64_t tile) {
       const std::int64_t begin = tile % groups * group;
       const std::int64_t start = tile / groups * depth_block;
@@ -214,7 +249,7 @@ class Product {
     const std::int64_t wanted = max_of(128, (part.columns + 7) / 8);
     const std::int64_t width =
         max_of(1, min_of(min_of(tile_columns, wanted), fit) / panel_columns) * panel_columns;
-    pool_.parallel_for((part.columns + width - 1) / width, [&](std::int64_t tile) {
+    pool_.parallel_for(ceil_of(part.columns, width), [&](std::int64_t tile) {
       const Workspace::Slot slot(workspace_);
       const std::int64_t column = tile * width;
       const Block block{part.row, part.column + column, part.rows,
@@ -224,8 +259,15 @@ class Product {
         const std::int64_t length = min_of(depth_block, depth - start);
         pack_columns(b_, block.column, block.column + block.columns, k + start, length,
                      slot.data());
+        // Rows of depth that the next round packs lie on pages of their own.
+        Later later;
+        if (!b_.depth_is_contiguous && start + length < depth)
+          later = {.from = reinterpret_cast<const char*>(b_.at(block.column, k + start + length)),
+                   .row_bytes = b_.stride * static_cast<std::int64_t>(sizeof(T)),
+                   .line_shift = sizeof(T) == 4 ? 3 : 2};
         multiply(packed + start / depth_block * block_floats, block.rows, slot.data(),
-                 block.columns, length, sums, k + start > 0 || (c_is_f32 && args_.accumulate));
+                 block.columns, length, sums, k + start > 0 || (c_is_f32 && args_.accumulate),
+                 later);
       }
       finish_block(block, sums, k + depth);
     });
@@ -241,20 +283,22 @@ class Product {
     if constexpr (c_is_f32)
       return {args_.c.as<float>() + block.row * args_.c.row_stride + block.column,
               args_.c.row_stride};
-    if (shape_.k > depth_chunk)
-      return {workspace_.shared() + panels_floats + (block.row - whole.row) * whole.columns +
-                  block.column - whole.column,
+    if (sums_apart_)
+      return {workspace_.shared() + shared_floats - sums_floats +
+                  (block.row - whole.row) * whole.columns + block.column - whole.column,
               whole.columns};
     return {beside, block.columns};
   }
 
   void multiply(const float* rows, std::int64_t row_count, const float* columns,
-                std::int64_t column_count, std::int64_t depth, const Sums& sums, bool add) {
+                std::int64_t column_count, std::int64_t depth, const Sums& sums, bool add,
+                const Later& later = {}) {
     if (a_.depth_is_contiguous)
-      multiply_block<PanelOrder::by_row>(rows, row_count, columns, column_count, depth, sums, add);
+      multiply_block<PanelOrder::by_row>(rows, row_count, columns, column_count, depth, sums, add,
+                                         later);
     else
-      multiply_block<PanelOrder::by_depth>(rows, row_count, columns, column_count, depth, sums,
-                                           add);
+      multiply_block<PanelOrder::by_depth>(rows, row_count, columns, column_count, depth, sums, add,
+                                           later);
   }
 
   void finish_block(const Block& block, const Sums& sums, std::int64_t k_end) {
@@ -272,6 +316,7 @@ class Product {
   Workspace& workspace_;
   const Lines<T> a_;
   const Lines<T> b_;
+  const bool sums_apart_;  // in shared memory: c is not f32 and depth comes in chunks
 };
 
 /// Without depth: c is zero, or stays; the bias is added.

@@ -17,13 +17,25 @@ constexpr int panel_columns = panel_vectors * lanes;
 /// How many rows of b ahead of its use the nearest cache fetches.
 constexpr std::int64_t b_ahead = 8;
 
+/// Memory that will be read after a product and is fetched into the second cache meanwhile: rows of
+/// 2^line_shift cache lines each. One line for every 8 steps of depth.
+struct Later {
+  const char* from = nullptr;
+  std::int64_t row_bytes = 0;
+  int line_shift = 0;
+
+  void fetch(std::int64_t line) const {
+    const std::int64_t in_row = line & ((std::int64_t{1} << line_shift) - 1);
+    _mm_prefetch(from + (line >> line_shift) * row_bytes + in_row * 64, _MM_HINT_T1);
+  }
+};
+
 /// c (Rows, Vectors * lanes) = [c +] a (Rows, depth) b (depth, Vectors * lanes). Element (row, k) of
-/// a lies at row * RowStep + k * a_step, row k of b at k * b_step. `later` (not null) is what will
-/// be read after this: a line for every 8 steps of depth goes to the second cache.
+/// a lies at row * RowStep + k * a_step, row k of b at k * b_step.
 template <int Rows, int Vectors, std::int64_t RowStep>
 inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
                            std::int64_t depth, float* c, std::int64_t c_stride, bool add,
-                           const float* later = nullptr) {
+                           const Later& later = {}) {
   Vec sums[Rows][Vectors];
 #pragma GCC unroll 8
   for (int row = 0; row < Rows; ++row) {
@@ -43,8 +55,7 @@ inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, 
         _mm_prefetch(reinterpret_cast<const char*>(b + b_ahead * panel_columns + v * lanes),
                      _MM_HINT_T0);
     }
-    if (later != nullptr && k % 8 == 0)
-      _mm_prefetch(reinterpret_cast<const char*>(later + 2 * k), _MM_HINT_T1);
+    if (later.from != nullptr && k % 8 == 0) later.fetch(k / 8);
 #pragma GCC unroll 8
     for (int row = 0; row < Rows; ++row) {
       const Vec value = broadcast(a[row * RowStep]);

@@ -350,6 +350,9 @@ inline void store_up_to(T* to, Vec value, std::int64_t count) {
 constexpr std::int64_t min_of(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
+constexpr std::int64_t ceil_of(std::int64_t value, std::int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
 constexpr std::int64_t max_of(std::int64_t a, std::int64_t b) {
   return a > b ? a : b;
 }
