@@ -1,5 +1,5 @@
 // The tables follow LLaMA-Factory 0.9.6 (hparams/), transformers 5.17 (TrainingArguments, with the
-// keys that 4.x had) and DeepSpeed 0.19.6. A key that moves from here into run_file.cpp or
+// keys that 4.x had) and DeepSpeed 0.19.6. A key that moves from here into a run_*.cpp or
 // deepspeed_config.cpp is one that has become honoured.
 
 #include "spec/run_keys.h"

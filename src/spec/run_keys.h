@@ -1,5 +1,5 @@
 #pragma once
-// Every key that LLaMA-Factory's run files know, apart from those that run_file.cpp reads itself,
+// Every key that LLaMA-Factory's run files know, apart from those that run_*.cpp read by name,
 // and what becomes of it here. Private to spec.
 
 #include <span>

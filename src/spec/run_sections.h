@@ -39,6 +39,20 @@ struct RunReading {
 /// The source that was noted for `key`; "default" when none was.
 std::string source_of(const RunConfig& run, std::string_view key);
 
+constexpr std::int64_t most_sequences = 1 << 24;
+constexpr std::int64_t most_steps = std::int64_t{1} << 40;
+
+// The parts of a run file, in the order in which they are read: later ones look at what earlier
+// ones found.
+void read_stage(RunReading& reading);
+void read_model(RunReading& reading);
+void read_precision(RunReading& reading);
+void read_recomputation(RunReading& reading);
+void read_data(RunReading& reading);
+void read_optimizer(RunReading& reading);
+void read_steps(RunReading& reading);
+void read_events(RunReading& reading);
+void read_time_limit(RunReading& reading);
 /// `underkeel:`, the mapping of what neither LLaMA-Factory nor DeepSpeed has.
 void read_underkeel(RunReading& reading);
 
