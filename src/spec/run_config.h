@@ -17,6 +17,8 @@
 
 namespace underkeel::spec {
 
+enum class Stage { pt, sft };
+enum class MixStrategy { concat, interleave_under, interleave_over, interleave_once };
 enum class Recompute { automatic, none, cheap, block };
 enum class Precision { f32, bf16, f16, pure_bf16 };
 enum class LearningRateSchedule { constant, constant_with_warmup, linear, cosine };
@@ -72,9 +74,22 @@ struct DataConfig {
   std::vector<std::string> evaluation_datasets;
   std::int64_t cutoff_tokens = 2048;
   std::optional<std::int64_t> max_samples;
-  bool packing = true;                        // stage pt: blocks of cutoff_tokens
-  std::int64_t packing_batch_records = 1000;  // preprocessing_batch_size: blocks never cross it
-  std::string template_name;                  // stage pt: `llama3` ends a text with <|end_of_text|>
+  MixStrategy mix_strategy = MixStrategy::concat;
+  std::vector<double> interleave_probabilities;  // empty: the data sets in turn
+  bool packing = false;  // pt: blocks of cutoff_tokens, the default there; sft: whole samples
+  bool neat_packing = false;
+  bool shared_attention = false;              // underkeel.packing_attention: shared
+  std::int64_t packing_batch_records = 1000;  // preprocessing_batch_size: packs never cross it
+  std::int64_t packing_shards = 1;            // preprocessing_num_workers: nor parts of the data
+  std::string template_name;                  // empty: none was named
+  std::optional<std::string> default_system;
+  std::optional<bool> enable_thinking = true;  // nullopt: null, which removes no thoughts
+  bool preserve_thinking = false;
+  bool train_on_prompt = false;
+  bool mask_history = false;
+  bool skip_broken_records = false;
+  bool overwrite_cache = false;
+  std::filesystem::path token_cache;  // empty: a folder in the output
   bool shuffle = true;
   bool drop_last = false;
   std::uint64_t seed = 42;  // of the order: data_seed, else seed
@@ -88,6 +103,7 @@ struct Provenance {
 };
 
 struct RunConfig {
+  Stage stage = Stage::sft;
   std::filesystem::path model;
   std::filesystem::path output;
   bool train_from_scratch = false;

@@ -9,15 +9,15 @@ namespace underkeel::spec {
 
 void read_stage(RunReading& reading) {
   Fields& fields = reading.fields;
-  const std::string now = "supported so far is stage: pt (plain text) with finetuning_type: full";
   const auto stage = fields.text("stage");
-  if (!stage)
-    fields.problem("stage",
-                   "not given, which LLaMA-Factory takes as sft; that is not supported yet", now,
+  if (stage == "pt") {
+    reading.run.stage = Stage::pt;
+  } else if (stage && *stage != "sft") {
+    fields.problem("stage", fmt::format("stage `{}` is not supported", *stage),
+                   "supported are sft (instructions and answers) and pt (plain text)",
                    ErrorCode::unsupported);
-  else if (*stage != "pt")
-    fields.problem("stage", fmt::format("stage `{}` is not supported yet", *stage), now,
-                   ErrorCode::unsupported);
+  }
+  const std::string now = "supported so far is finetuning_type: full";
   const auto type = fields.text("finetuning_type");
   if (!type)
     fields.problem("finetuning_type",

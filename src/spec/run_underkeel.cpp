@@ -100,6 +100,20 @@ void read_recompute(Section& section, RunConfig& run) {
                            "write auto, none, cheap or block");
 }
 
+void read_data_keys(Section& section, DataConfig& data) {
+  Fields& fields = section.fields();
+  const auto attention = fields.text("packing_attention");
+  if (attention && *attention != "shared" && *attention != "separate")
+    fields.problem("packing_attention", fmt::format("`{}` is no kind of attention", *attention),
+                   "write separate (no sample sees another) or shared");
+  if (attention) section.keep("packing_attention", attention, std::string());
+  data.shared_attention = attention == "shared";
+  data.skip_broken_records = section.keep(
+      "skip_broken_records", fields.boolean("skip_broken_records"), data.skip_broken_records);
+  const auto folder = fields.text("token_cache");
+  if (folder) data.token_cache = section.keep("token_cache", folder, std::string());
+}
+
 }  // namespace
 
 void read_underkeel(RunReading& reading) {
@@ -125,6 +139,7 @@ void read_underkeel(RunReading& reading) {
   run.threads_per_rank = static_cast<int>(top.keep<std::int64_t>(
       "threads", fields.integer("threads", {0, 4096}), run.threads_per_rank));
   read_recompute(top, run);
+  read_data_keys(top, run.data);
   run.collective_time_limit_s =
       top.keep("collective_time_limit", fields.number("collective_time_limit", seconds),
                run.collective_time_limit_s);

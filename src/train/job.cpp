@@ -185,6 +185,9 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.world_size = world_size;
   job.ranks_in_process = world.ranks_in_process;
   UK_TRY_VOID(spec::check_world_size(run, {world_size, world.source}));
+  if (run.stage == spec::Stage::sft)
+    return fail(ErrorCode::unsupported, "training on instructions is not wired yet", "stage",
+                "supported so far is stage: pt");
   UK_TRY(folder, spec::find_model_folder(run.model.string()));
   job.model_folder = std::move(folder);
   UK_TRY(model, spec::read_model_config(job.model_folder));

@@ -22,7 +22,7 @@ TEST_F(RunFile, HasLlamaFactorysDefaultsWhereKeysAreLeftOut) {
   EXPECT_EQ(run->optimizer.schedule, LearningRateSchedule::linear);
   EXPECT_EQ(run->optimizer.max_grad_norm, 1.0);
   EXPECT_EQ(run->data.cutoff_tokens, 2048);
-  EXPECT_TRUE(run->data.packing);
+  EXPECT_TRUE(run->data.packing);  // stage pt
   EXPECT_EQ(run->data.seed, 42u);
   EXPECT_EQ(run->save.strategy, Cadence::steps);
   EXPECT_EQ(run->save.steps, 500);
@@ -237,11 +237,11 @@ TEST_F(RunFile, StartsAfreshWhenTheOutputMayBeOverwritten) {
 TEST_F(RunFile, ListsOnceWhatItAcceptsWithoutEffect) {
   const auto run =
       read(minimal("report_to: none\nlora_rank: 8\n"
-                   "overwrite_cache: true\npreprocessing_num_workers: 16\n"));
+                   "media_dir: m\npreprocessing_num_workers: 16\n"));
 
   ASSERT_TRUE(run.has_value()) << text_of(run);
-  EXPECT_TRUE(has_note(*run, "accepted without effect: overwrite_cache, lora_rank, report_to"));
-  EXPECT_TRUE(has_note(*run, "preprocessing_num_workers: 16 is passed over"));
+  EXPECT_TRUE(has_note(*run, "accepted without effect: media_dir, lora_rank, report_to"));
+  EXPECT_TRUE(has_note(*run, "preprocessing_num_workers: 16 cuts the data in as many parts"));
 }
 
 TEST_F(RunFile, TakesTheTimeLimitOfCollectivesFromEitherKey) {
@@ -297,22 +297,18 @@ TEST_F(RunFile, TellsAllProblemsAtOnceWithTheirLines) {
 }
 
 TEST_F(RunFile, RefusesWhatItDoesNotTrainYetAndSaysWhatItDoes) {
-  const std::string now = "supported so far is stage: pt (plain text) with finetuning_type: full";
+  const std::string now = "supported so far is finetuning_type: full";
   const std::string start = "model_name_or_path: m\noutput_dir: o\ndo_train: true\ndataset: d\n";
 
   const std::string nothing = text_of(read(start));
-  EXPECT_NE(nothing.find("stage: not given, which LLaMA-Factory takes as sft; that is not "
-                         "supported yet; " +
-                         now),
-            std::string::npos)
-      << nothing;
-  EXPECT_NE(nothing.find("finetuning_type: not given, which LLaMA-Factory takes as lora"),
-            std::string::npos)
+  EXPECT_NE(nothing.find("not given, which LLaMA-Factory takes as lora"), std::string::npos)
       << nothing;
   const auto lora = read(start + "stage: pt\nfinetuning_type: lora\n");
   EXPECT_EQ(lora.error().code, ErrorCode::unsupported);
   EXPECT_EQ(lora.error().what, "type `lora` is not supported yet");
   EXPECT_EQ(lora.error().fix, now);
+  const auto dpo = read(start + "stage: dpo\nfinetuning_type: full\n");
+  EXPECT_EQ(dpo.error().what, "stage `dpo` is not supported");
 }
 
 struct Refusal {
