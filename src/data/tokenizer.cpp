@@ -44,13 +44,14 @@ tl::unexpected<Error> no_tokenizer_json(const std::filesystem::path& folder) {
 }  // namespace
 
 struct Tokenizer::Parts {
-  TokenizerFile file;
+  std::shared_ptr<const TokenizerFile> file;  // shared by tokenizers that differ in added tokens
   AddedTokens added;
   SpecialTokens special;
   std::vector<std::string> notes;
 
   Result<void> take_added_tokens();
   Result<void> take_config(std::string_view config_json);
+  Result<void> take_changes(const TokenChanges& changes);
   void note_missing_bytes();
 
   SpecialToken add_special(const AddedToken& token, std::string_view key);
@@ -59,8 +60,8 @@ struct Tokenizer::Parts {
 };
 
 Result<void> Tokenizer::Parts::take_added_tokens() {
-  for (const AddedToken& token : file.added_tokens) {
-    const std::int32_t id = added.add(token, *file.model);
+  for (const AddedToken& token : file->added_tokens) {
+    const std::int32_t id = added.add(token, *file->model);
     if (id != token.id)
       notes.push_back(
           fmt::format("tokenizer.json gives added token `{}` the id {}, but its place "
@@ -73,8 +74,8 @@ Result<void> Tokenizer::Parts::take_added_tokens() {
 // A special token that no file has added yet is added now, as transformers does.
 SpecialToken Tokenizer::Parts::add_special(const AddedToken& token, std::string_view key) {
   if (const auto id = added.id_of(token.content)) return {token.content, *id};
-  const bool is_new = !file.model->id_of(token.content).has_value();
-  const std::int32_t id = added.add(token, *file.model);
+  const bool is_new = !file->model->id_of(token.content).has_value();
+  const std::int32_t id = added.add(token, *file->model);
   if (is_new)
     notes.push_back(
         fmt::format("{} `{}` of tokenizer_config.json is not in tokenizer.json; it "
@@ -96,10 +97,31 @@ Result<void> Tokenizer::Parts::take_config(std::string_view config_json) {
   return {};
 }
 
+Result<void> Tokenizer::Parts::take_changes(const TokenChanges& changes) {
+  const auto add = [&](const std::string& content, bool is_special) -> Result<SpecialToken> {
+    if (content.empty() || first_invalid_utf8(content))
+      return fail(ErrorCode::bad_config,
+                  content.empty() ? "a token to add is empty" : "a token to add is not valid UTF-8",
+                  is_special ? "special token" : "added token");
+    const AddedToken token{.content = content, .normalized = !is_special, .special = is_special};
+    return SpecialToken{content, added.add(token, *file->model)};
+  };
+  for (const std::string& token : changes.tokens) UK_TRY_VOID(add(token, false));
+  for (const auto& [text, role] :
+       {std::pair(&changes.begin, &special.begin), std::pair(&changes.end, &special.end),
+        std::pair(&changes.padding, &special.padding)}) {
+    if (!*text) continue;
+    UK_TRY(token, add(**text, true));
+    *role = token;
+  }
+  for (const std::string& token : changes.special_tokens) UK_TRY_VOID(add(token, true));
+  return {};
+}
+
 void Tokenizer::Parts::note_missing_bytes() {
   int missing = 0;
   for (int byte = 0; byte < 256; ++byte)
-    if (!file.model->id_of(byte_character(static_cast<unsigned char>(byte)))) ++missing;
+    if (!file->model->id_of(byte_character(static_cast<unsigned char>(byte)))) ++missing;
   if (missing > 0 && missing < 256)
     notes.push_back(
         fmt::format("the vocabulary has no token for {} of the 256 bytes; they are "
@@ -113,12 +135,12 @@ Result<void> Tokenizer::Parts::encode_text(std::string_view text, bool starts_te
   Pieces pieces;
   pieces.starts_text = starts_text;
   pieces.append(text);
-  if (file.pre_tokenizer != nullptr) {
-    UK_TRY(split, file.pre_tokenizer->split(std::move(pieces)));
+  if (file->pre_tokenizer != nullptr) {
+    UK_TRY(split, file->pre_tokenizer->split(std::move(pieces)));
     pieces = std::move(split);
   }
   for (std::size_t index = 0; index < pieces.ends.size(); ++index)
-    UK_TRY_VOID(file.model->append_ids(pieces.piece(index), ids));
+    UK_TRY_VOID(file->model->append_ids(pieces.piece(index), ids));
   return {};
 }
 
@@ -144,10 +166,10 @@ Result<Tokenizer> Tokenizer::from_json(std::string_view tokenizer_json,
                                        std::string_view config_json) {
   auto parts = std::make_shared<Parts>();
   UK_TRY(file, read_tokenizer_json(tokenizer_json));
-  parts->file = std::move(file);
+  parts->file = std::make_shared<const TokenizerFile>(std::move(file));
   UK_TRY_VOID(parts->take_added_tokens());
   UK_TRY_VOID(parts->take_config(config_json));
-  UK_TRY_VOID(parts->added.finish(parts->file.normalizer.get()));
+  UK_TRY_VOID(parts->added.finish(parts->file->normalizer.get()));
   parts->note_missing_bytes();
   Tokenizer tokenizer;
   tokenizer.parts_ = std::move(parts);
@@ -162,7 +184,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
         fmt::format("byte 0x{:02X} is not valid UTF-8", static_cast<unsigned char>(text[*offset])),
         fmt::format("byte {} of the text", *offset));
   std::vector<std::int32_t> ids;
-  if (options.add_special_tokens) ids = parts_->file.template_prefix;
+  if (options.add_special_tokens) ids = parts_->file->template_prefix;
   ids.reserve(ids.size() + text.size() / 3 + 8);
   for (const Segment& raw : parts_->added.cut_raw(text, options.split_special_tokens)) {
     if (raw.id) {
@@ -172,8 +194,8 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
     const bool starts_text = raw.text.data() == text.data();
     std::string normalized;
     std::string_view rest = raw.text;
-    if (parts_->file.normalizer != nullptr) {
-      UK_TRY(result, parts_->file.normalizer->normalize(raw.text));
+    if (parts_->file->normalizer != nullptr) {
+      UK_TRY(result, parts_->file->normalizer->normalize(raw.text));
       normalized = std::move(result);
       rest = normalized;
     }
@@ -186,7 +208,8 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
     }
   }
   if (options.add_special_tokens)
-    ids.insert(ids.end(), parts_->file.template_suffix.begin(), parts_->file.template_suffix.end());
+    ids.insert(ids.end(), parts_->file->template_suffix.begin(),
+               parts_->file->template_suffix.end());
   return ids;
 }
 
@@ -198,21 +221,35 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
     if (!token || (skip_special_tokens && parts_->added.is_special(*token))) continue;
     tokens.push_back(*token);
   }
-  return parts_->file.decoder->decode(tokens);
+  return parts_->file->decoder->decode(tokens);
+}
+
+Result<Tokenizer> Tokenizer::with(const TokenChanges& changes) const {
+  auto parts = std::make_shared<Parts>(*parts_);
+  UK_TRY_VOID(parts->take_changes(changes));
+  UK_TRY_VOID(parts->added.finish(parts->file->normalizer.get()));
+  Tokenizer tokenizer;
+  tokenizer.parts_ = std::move(parts);
+  return tokenizer;
+}
+
+bool Tokenizer::is_special(std::int32_t id) const {
+  const auto token = token_of(id);
+  return token && parts_->added.is_special(*token);
 }
 
 std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
   if (const auto id = parts_->added.id_of(token)) return id;
-  return parts_->file.model->id_of(token);
+  return parts_->file->model->id_of(token);
 }
 
 std::optional<std::string_view> Tokenizer::token_of(std::int32_t id) const {
   if (const AddedToken* added = parts_->added.token_of(id)) return added->found_as;
-  return parts_->file.model->token_of(id);
+  return parts_->file->model->token_of(id);
 }
 
 std::int32_t Tokenizer::vocabulary_size() const {
-  return std::max(parts_->file.model->largest_id(), parts_->added.largest_id()) + 1;
+  return std::max(parts_->file->model->largest_id(), parts_->added.largest_id()) + 1;
 }
 
 const SpecialTokens& Tokenizer::special_tokens() const {

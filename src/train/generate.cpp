@@ -58,33 +58,6 @@ Result<Tokens> end_tokens(io::FileSystem& files, const std::string& folder,
   return Tokens{};
 }
 
-// Text of tokens as they come. A token may end inside a character; its bytes wait for the next ones.
-class TextStream {
- public:
-  TextStream(const data::Tokenizer& tokenizer, const std::function<void(std::string_view)>& sink)
-      : tokenizer_(tokenizer), sink_(sink) {}
-
-  void add(std::int32_t token) {
-    waiting_.push_back(token);
-    // A character has at most four bytes, so no more than four tokens can be waiting for its end.
-    constexpr std::size_t longest_character = 4;
-    const std::string text = tokenizer_.decode(waiting_, true);
-    if (text.ends_with("\xEF\xBF\xBD") && waiting_.size() < longest_character) return;
-    flush();
-  }
-  void flush() {
-    if (waiting_.empty()) return;
-    const std::string text = tokenizer_.decode(waiting_, true);
-    waiting_.clear();
-    if (!text.empty()) sink_(text);
-  }
-
- private:
-  const data::Tokenizer& tokenizer_;
-  const std::function<void(std::string_view)>& sink_;
-  Tokens waiting_;
-};
-
 /// An output folder whose run has not ended holds its newest model in a checkpoint.
 Result<std::string> folder_of_model(io::FileSystem& files, const std::filesystem::path& name) {
   UK_TRY(folder, spec::find_model_folder(name.string()));
@@ -163,7 +136,10 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   tokens.reserve(static_cast<std::size_t>(max_rows));
   Tokens positions(static_cast<std::size_t>(max_rows));
   std::iota(positions.begin(), positions.end(), 0);
-  TextStream text(tokenizer, sink);
+  data::StreamDecoder text(tokenizer);
+  const auto tell = [&](const std::string& part) {
+    if (!part.empty()) sink(part);
+  };
   while (static_cast<std::int64_t>(tokens.size()) < max_rows) {
     const std::array<std::int32_t, 2> starts{0, static_cast<std::int32_t>(tokens.size())};
     exec::Inputs inputs;
@@ -177,9 +153,9 @@ Result<GenerateReport> generate(const GenerateRequest& request,
     if (report.ended) break;
     report.tokens.push_back(next);
     tokens.push_back(next);
-    text.add(next);
+    tell(text.push(next));
   }
-  text.flush();
+  tell(text.finish());
   UK_TRY_VOID(executor->drain());
   return report;
 }

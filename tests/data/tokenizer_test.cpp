@@ -144,6 +144,53 @@ TEST(Tokenizer, TakesSpecialTokensFromTheConfig) {
   EXPECT_THAT(*tokenizer->encode("<|pad|>"), ElementsAre(special.padding->id));
 }
 
+TEST(Tokenizer, AddsTokensToACopyOfItself) {
+  const Tokenizer plain = golden("gpt2");
+  const std::int32_t size = plain.vocabulary_size();
+
+  const auto changed = plain.with({.tokens = {"keelson"},
+                                   .special_tokens = {"<|stop|>", "<|end|>"},
+                                   .end = "<|eot|>",
+                                   .padding = "<|eot|>"});
+
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(plain.vocabulary_size(), size);
+  EXPECT_EQ(changed->vocabulary_size(), size + 3);
+  EXPECT_THAT(*changed->encode("keelson<|eot|><|stop|><|end|>"),
+              ElementsAre(size, size + 1, size + 2, *plain.id_of("<|end|>")));
+  EXPECT_EQ(changed->special_tokens().end->id, size + 1);
+  EXPECT_EQ(changed->special_tokens().padding->text, "<|eot|>");
+  EXPECT_TRUE(changed->is_special(size + 1));
+  EXPECT_FALSE(changed->is_special(size));
+  const std::vector<std::int32_t> ids = {size, size + 1};
+  EXPECT_EQ(changed->decode(ids, true), "keelson");
+  EXPECT_EQ(plain.with({.tokens = {""}}).error().code, ErrorCode::bad_config);
+}
+
+TEST(StreamDecoder, GivesOutCharactersWhenTheirLastByteCame) {
+  StreamDecoder stream(golden("bytes"));
+
+  EXPECT_EQ(stream.push('a'), "a");
+  EXPECT_EQ(stream.push(0xE6), "");
+  EXPECT_EQ(stream.push(0xB0), "");
+  EXPECT_EQ(stream.push(0xB4), "\xE6\xB0\xB4");
+  EXPECT_EQ(stream.push(0xC3), "");
+  EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
+  EXPECT_EQ(stream.push('b'), "b");
+  EXPECT_EQ(stream.finish(), "");
+}
+
+TEST(StreamDecoder, DoesNotWaitForeverForBytesThatAreNoCharacter) {
+  StreamDecoder stream(golden("bytes"));
+
+  std::string text;
+  for (int count = 0; count < 8; ++count) text += stream.push(0xFF);
+
+  EXPECT_FALSE(text.empty());
+  text += stream.finish();
+  EXPECT_EQ(text.size(), 8 * std::string_view("\xEF\xBF\xBD").size());
+}
+
 TEST(Tokenizer, TellsOfAnAddedTokenWithAnotherIdThanItsPlace) {
   const auto tokenizer = Tokenizer::from_json(
       toy("[]", "", R"(,"added_tokens":[{"id":9,"content":"<s>","special":true}])"), "");
