@@ -21,15 +21,21 @@ else()
 endif()
 
 # Compiles `cpu/simd` sources once for each instruction set, into namespaces of that name; the
-# choice is made at run time (src/kernels/cpu/instruction_set.h).
+# choice is made at run time (src/kernels/cpu/instruction_set.h). Only the matrix product knows bf16
+# pairs.
 function(underkeel_add_instruction_sets name dependencies)
   set(flags_avx2 "")
   # g++ 12 calls values in its own AVX-512 headers uninitialised (GCC bug 105593).
   set(flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
                    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
                    $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
-  foreach(set avx2 avx512)
-    add_library(underkeel_${name}_${set} OBJECT ${ARGN})
+  set(flags_avx512_bf16 ${flags_avx512} -mavx512bf16)
+  foreach(set avx2 avx512 avx512_bf16)
+    set(sources ${ARGN})
+    if(set STREQUAL avx512_bf16)
+      list(FILTER sources INCLUDE REGEX "/matmul.cpp$")
+    endif()
+    add_library(underkeel_${name}_${set} OBJECT ${sources})
     target_compile_definitions(underkeel_${name}_${set} PRIVATE UNDERKEEL_INSTRUCTION_SET=${set})
     target_compile_options(underkeel_${name}_${set} PRIVATE ${flags_${set}})
     target_link_libraries(underkeel_${name}_${set} PRIVATE underkeel_options

@@ -84,6 +84,7 @@ void write_program(Out out, const Program& program) {
 
 void write_segment(Out out, const Schedule& schedule, const Segment& segment, const OpText& text) {
   fmt::format_to(out, "\nsegment {}", name_of(segment.kind));
+  for (const SegmentKind kind : segment.also) fmt::format_to(out, " and {}", name_of(kind));
   if (segment.max_rows > 0) fmt::format_to(out, ", T up to {} rows", segment.max_rows);
   fmt::format_to(out, ", {} operations\n", segment.ops.size());
   std::size_t lane_width = 0;

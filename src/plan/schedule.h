@@ -2,6 +2,7 @@
 // The schedule: everything a run does, as flat lists of operations over named buffers. Plain data:
 // the planner makes it, and verify, simulate, render and exec read it.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -127,6 +128,11 @@ struct Segment {
   SegmentKind kind = SegmentKind::load;
   std::int64_t max_rows = 0;  // of the micro-batch; 0 where there is none
   std::vector<Op> ops;
+  std::vector<SegmentKind> also{};  // further kinds that run the same list
+
+  bool is(SegmentKind asked) const {
+    return kind == asked || std::find(also.begin(), also.end(), asked) != also.end();
+  }
 };
 
 /// Which segment may follow which. `train` picks among them from values that all ranks agree on.
@@ -152,7 +158,7 @@ struct Schedule {
   const Unit& unit(UnitId id) const { return units[index(id)]; }
   const Segment* find(SegmentKind kind) const {
     for (const Segment& segment : segments)
-      if (segment.kind == kind) return &segment;
+      if (segment.is(kind)) return &segment;
     return nullptr;
   }
 };

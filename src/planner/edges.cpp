@@ -186,12 +186,12 @@ class Edges {
 
 /// Which segments may run, at any distance, after one that leaves an entry in flight.
 std::array<bool, plan::segment_kind_count> reachable_from(const plan::Program& program,
-                                                          plan::SegmentKind origin) {
+                                                          const plan::Segment& origin) {
   std::array<bool, plan::segment_kind_count> reached{};
   for (bool grown = true; grown;) {
     grown = false;
     for (const plan::Program::Step& step : program.steps) {
-      if (reached[index(step.to)] || !(step.from == origin || reached[index(step.from)])) continue;
+      if (reached[index(step.to)] || !(origin.is(step.from) || reached[index(step.from)])) continue;
       reached[index(step.to)] = grown = true;
     }
   }
@@ -220,9 +220,12 @@ void assign_lanes(plan::Segment& segment, bool overlap) {
 void add_edges(plan::Schedule& schedule, const plan::ArenaLayout& layout) {
   for (plan::Segment& segment : schedule.segments) {
     EntryUses uses;
-    for (const plan::Segment& earlier : schedule.segments)
-      if (reachable_from(schedule.program, earlier.kind)[index(segment.kind)])
-        collect_entry_uses(schedule, earlier, uses);
+    for (const plan::Segment& earlier : schedule.segments) {
+      const auto reached = reachable_from(schedule.program, earlier);
+      bool may_follow = reached[index(segment.kind)];
+      for (const plan::SegmentKind kind : segment.also) may_follow |= reached[index(kind)];
+      if (may_follow) collect_entry_uses(schedule, earlier, uses);
+    }
     Edges(schedule, layout, uses).add_to(segment);
   }
 }

@@ -105,22 +105,21 @@ void greedy_by_size(std::vector<Tenant>& tenants) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return tenants[a].size_bytes > tenants[b].size_bytes;
   });
-  std::vector<std::size_t> placed;  // by offset
+  std::vector<Tenant> placed;  // by offset; copies, so that the scan reads memory in order
+  placed.reserve(tenants.size());
   for (const std::size_t i : order) {
     Tenant& tenant = tenants[i];
     std::int64_t offset = 0;
-    for (const std::size_t other_index : placed) {
-      const Tenant& other = tenants[other_index];
+    for (const Tenant& other : placed) {
       if (other.end <= tenant.begin || tenant.end <= other.begin) continue;
       if (offset + tenant.size_bytes <= other.offset_bytes) break;
       offset = std::max(offset, other.offset_bytes + other.size_bytes);
     }
     tenant.offset_bytes = offset;
-    placed.insert(std::lower_bound(placed.begin(), placed.end(), offset,
-                                   [&](std::size_t a, std::int64_t value) {
-                                     return tenants[a].offset_bytes < value;
-                                   }),
-                  i);
+    placed.insert(std::lower_bound(
+                      placed.begin(), placed.end(), offset,
+                      [](const Tenant& a, std::int64_t value) { return a.offset_bytes < value; }),
+                  tenant);
   }
 }
 

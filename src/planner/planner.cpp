@@ -11,6 +11,7 @@
 #include "plan/uses.h"
 #include "planner/builder.h"
 #include "tensor/shard.h"
+#include "verify/verify.h"
 
 namespace underkeel::planner {
 
@@ -78,22 +79,50 @@ Op clear_totals(BufferId totals) {
       "clear totals");
 }
 
+// Every pass is held to what its list must keep; a violation is a fault of the pass.
+void verify_pass(const Builder& builder, const plan::Segment& segment, std::string_view pass,
+                 std::span<const BufferId> given = {}) {
+  for (const verify::Violation& violation : verify::check_list(builder.schedule, segment, given))
+    UK_CHECK(false, fmt::format("{} of {}: {}", pass, name_of(segment.kind), violation.what));
+}
+
+// Whole weights that stage 3 has yet to gather.
+std::vector<BufferId> weights_to_gather(const Builder& builder) {
+  std::vector<BufferId> waiting;
+  for (const UnitBuffers& buffers : builder.unit_buffers)
+    if (buffers.full != plan::no_buffer && !builder.schedule.buffer(buffers.full).persistent)
+      waiting.push_back(buffers.full);
+  return waiting;
+}
+
 // One micro-step in the form that `kind` needs.
 plan::Segment micro_segment(Builder& builder, SegmentKind kind, BufferId totals) {
   plan::Segment segment{.kind = kind, .max_rows = builder.request.max_rows};
   const bool first = kind == SegmentKind::micro_first || kind == SegmentKind::micro_only;
+  std::vector<Op>& ops = segment.ops;
   const Forward forward = lower_forward(builder, segment.max_rows, true, "");
-  std::vector<Op> ops;
   if (first) ops.push_back(clear_totals(totals));
   ops.insert(ops.end(), forward.ops.begin(), forward.ops.end());
   const BufferId hidden_gradient = lower_loss(builder, forward, true, totals, "", ops);
+  const std::vector<BufferId> given = weights_to_gather(builder);
+  verify_pass(builder, segment, "lower", given);
   std::vector<Op> backward = differentiate(builder, forward, hidden_gradient);
+  const std::size_t forward_count = ops.size();
+  const auto append_backward = [&](std::string_view pass) {
+    ops.insert(ops.end(), std::make_move_iterator(backward.begin()),
+               std::make_move_iterator(backward.end()));
+    verify_pass(builder, segment, pass, given);
+  };
+  append_backward("differentiate");
+  backward.assign(std::make_move_iterator(ops.begin() + static_cast<std::ptrdiff_t>(forward_count)),
+                  std::make_move_iterator(ops.end()));
+  ops.resize(forward_count);
   recompute(builder, forward.ops, backward);
-  ops.insert(ops.end(), std::make_move_iterator(backward.begin()),
-             std::make_move_iterator(backward.end()));
+  append_backward("recompute");
   gather_weights(builder, ops);
+  verify_pass(builder, segment, "gather");
   reduce_gradients(builder, ops, first);
-  segment.ops = std::move(ops);
+  verify_pass(builder, segment, "reduce");
   return segment;
 }
 
@@ -111,20 +140,33 @@ void renew_unit_buffers(Builder& builder) {
   }
 }
 
+// A forward pass without gradients: its passes after lowering.
+void finish_forward(Builder& builder, plan::Segment segment) {
+  verify_pass(builder, segment, "lower", weights_to_gather(builder));
+  gather_weights(builder, segment.ops);
+  verify_pass(builder, segment, "gather");
+  renew_unit_buffers(builder);
+  builder.schedule.segments.push_back(std::move(segment));
+}
+
 void build_segments(Builder& builder) {
   const Request& request = builder.request;
   build_state_segments(builder);
   if (request.train) {
     const BufferId totals = add_totals(builder, "totals");
-    std::vector<SegmentKind> kinds = {SegmentKind::micro_only};
-    if (request.accumulation_steps > 1) {
-      kinds.push_back(SegmentKind::micro_first);
-      kinds.push_back(SegmentKind::micro_last);
-    }
-    if (request.accumulation_steps > 2) kinds.push_back(SegmentKind::micro_middle);
-    for (const SegmentKind kind : kinds) {
+    // A window's first micro-step starts the sums, the later ones add to them.
+    const auto add = [&](SegmentKind kind, std::vector<SegmentKind> also) {
       builder.schedule.segments.push_back(micro_segment(builder, kind, totals));
+      builder.schedule.segments.back().also = std::move(also);
       renew_unit_buffers(builder);
+    };
+    if (request.accumulation_steps == 1) {
+      add(SegmentKind::micro_only, {});
+    } else {
+      add(SegmentKind::micro_first, {SegmentKind::micro_only});
+      add(SegmentKind::micro_last, request.accumulation_steps > 2
+                                       ? std::vector{SegmentKind::micro_middle}
+                                       : std::vector<SegmentKind>{});
     }
     build_update(builder, totals);
   }
@@ -134,9 +176,7 @@ void build_segments(Builder& builder) {
     const Forward forward = lower_forward(builder, segment.max_rows, true, "evaluation.");
     segment.ops = forward.ops;
     lower_loss(builder, forward, false, totals, "evaluation.", segment.ops);
-    gather_weights(builder, segment.ops);
-    renew_unit_buffers(builder);
-    builder.schedule.segments.push_back(std::move(segment));
+    finish_forward(builder, std::move(segment));
     build_evaluate_end(builder, totals);
     for (plan::Segment& loading : builder.schedule.segments)
       if (loading.kind == SegmentKind::load || loading.kind == SegmentKind::resume)
@@ -151,9 +191,7 @@ void build_segments(Builder& builder) {
                             .kind = plan::BufferKind::workspace,
                             .size_bytes = bytes_of(DType::f32, request.model.vocabulary)});
     lower_last_logits(builder, forward, logits, segment.ops);
-    gather_weights(builder, segment.ops);
-    renew_unit_buffers(builder);
-    builder.schedule.segments.push_back(std::move(segment));
+    finish_forward(builder, std::move(segment));
   }
 }
 
@@ -188,8 +226,13 @@ void find_peaks(plan::Plan& plan) {
       peak.op = plan::OpIndex{static_cast<std::uint32_t>(i)};
       peak.by_kind = live[index(buffer.space)];
     }
-    for (const plan::Peak& peak : peaks)
-      if (peak.size_bytes > 0) plan.peaks.push_back(peak);
+    std::vector<SegmentKind> kinds = segment.also;
+    kinds.insert(kinds.begin(), segment.kind);
+    for (const SegmentKind kind : kinds)
+      for (plan::Peak& peak : peaks) {
+        peak.segment = kind;
+        if (peak.size_bytes > 0) plan.peaks.push_back(peak);
+      }
   }
 }
 
@@ -221,6 +264,8 @@ plan::Plan make_plan(const Request& request) {
   plan.overhead_bytes = request.overhead_bytes;
   plan.parameter_count = spec::parameter_count(request.model);
   find_peaks(plan);
+  for (const verify::Violation& violation : verify::check(plan))
+    UK_CHECK(false, verify::to_text(plan.schedule, violation));
   return plan;
 }
 

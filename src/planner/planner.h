@@ -35,8 +35,8 @@ struct Request {
 Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
                    std::int64_t world_size);
 
-/// The plan. verify::check() proves it (train does, before anything is read); whether it fits a budget is
-/// another question (fit.h).
+/// The plan, verified after every pass and as a whole; whether it fits a budget is another question
+/// (fit.h).
 plan::Plan make_plan(const Request& request);
 
 }  // namespace underkeel::planner

@@ -16,7 +16,6 @@
 #include "planner/planner.h"
 #include "train/process_memory.h"
 #include "train/side_files.h"
-#include "verify/verify.h"
 
 namespace underkeel::train {
 
@@ -208,8 +207,6 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                                                     .ranks_are_processes = comm::started_by_mpi()}};
   job.plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(job.plan, question));
-  for (const verify::Violation& violation : verify::check(job.plan))
-    UK_CHECK(false, verify::to_text(job.plan.schedule, violation));
 
   const bool narrow = job.plan.schedule.units.front().master != plan::no_buffer;
   const DType type = job.plan.schedule.buffer(job.plan.schedule.units.front().weights).type;

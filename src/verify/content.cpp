@@ -157,12 +157,20 @@ class ContentWalk {
         report_(report),
         before_(content_before(schedule, several)),
         contents_(schedule.buffers.size()) {}
+  /// For lists on their own.
+  ContentWalk(const plan::Schedule& schedule, Report& report)
+      : schedule_(schedule), several_(false), report_(report), contents_(schedule.buffers.size()) {}
 
   void segment(std::size_t segment_index) {
-    segment_ = &schedule_.segments[segment_index];
-    report_.start(segment_->kind);
     segment_index_ = segment_index;
+    list(schedule_.segments[segment_index], {});
+  }
+
+  void list(const plan::Segment& segment, std::span<const BufferId> given) {
+    segment_ = &segment;
+    report_.start(segment_->kind);
     ++epoch_;
+    for (const BufferId id : given) content_of(id).always_written = true;
     for (std::size_t i = 0; i < segment_->ops.size(); ++i) step(i);
   }
 
@@ -292,6 +300,11 @@ void check_content(const plan::Schedule& schedule, std::optional<std::int64_t> w
                                                 });
   ContentWalk walk(schedule, several, report);
   for (std::size_t s = 0; s < schedule.segments.size(); ++s) walk.segment(s);
+}
+
+void check_content(const plan::Schedule& schedule, const plan::Segment& segment,
+                   std::span<const BufferId> given, Report& report) {
+  ContentWalk(schedule, report).list(segment, given);
 }
 
 }  // namespace underkeel::verify

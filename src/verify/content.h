@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "verify/report.h"
 
@@ -18,5 +19,10 @@ namespace underkeel::verify {
 /// Without `world_size` there are several ranks where any unit is cut.
 void check_content(const plan::Schedule& schedule, std::optional<std::int64_t> world_size,
                    Report& report);
+
+/// Of one list alone, whatever comes before it and before the passes that add collectives; `given`
+/// counts as written.
+void check_content(const plan::Schedule& schedule, const plan::Segment& segment,
+                   std::span<const plan::BufferId> given, Report& report);
 
 }  // namespace underkeel::verify

@@ -144,11 +144,14 @@ struct Identities {
   }
 
   void program() const {
-    for (std::size_t i = 0; i < schedule.segments.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        if (schedule.segments[i].kind == schedule.segments[j].kind)
-          report.add(no_op,
-                     fmt::format("there are two segments {}", name_of(schedule.segments[i].kind)));
+    for (int i = 0; i < plan::segment_kind_count; ++i) {
+      const auto kind = static_cast<plan::SegmentKind>(i);
+      const auto count =
+          std::count_if(schedule.segments.begin(), schedule.segments.end(),
+                        [&](const plan::Segment& segment) { return segment.is(kind); });
+      if (count > 1)
+        report.add(no_op, fmt::format("there are {} segments {}", count, name_of(kind)));
+    }
     for (const plan::Program::Step& step : schedule.program.steps)
       for (const plan::SegmentKind kind : {step.from, step.to})
         if (schedule.find(kind) == nullptr)
@@ -158,6 +161,11 @@ struct Identities {
 };
 
 }  // namespace
+
+void check_identities(const plan::Schedule& schedule, const plan::Segment& segment,
+                      Report& report) {
+  Identities{schedule, report}.segment(segment);
+}
 
 void check_identities(const plan::Schedule& schedule, Report& report) {
   const Identities identities{schedule, report};

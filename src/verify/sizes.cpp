@@ -234,6 +234,17 @@ void check_homes(const plan::Schedule& schedule, Report& report) {
   }
 }
 
+void check_segment(const plan::Schedule& schedule, const plan::Segment& segment,
+                   std::optional<std::int64_t> world_size, const std::vector<Home>& homes,
+                   Report& report) {
+  report.start(segment.kind);
+  Sizes sizes{schedule, segment, world_size, homes, report};
+  for (std::size_t i = 0; i < segment.ops.size(); ++i) {
+    sizes.at = OpIndex{static_cast<std::uint32_t>(i)};
+    sizes.op(segment.ops[i]);
+  }
+}
+
 }  // namespace
 
 bool is_collective(const plan::Op& op) {
@@ -252,14 +263,12 @@ void check_sizes(const plan::Schedule& schedule, std::optional<std::int64_t> wor
                                     classes[i]));
   check_homes(schedule, report);
   const std::vector<Home> homes = homes_of(schedule);
-  for (const plan::Segment& segment : schedule.segments) {
-    report.start(segment.kind);
-    Sizes sizes{schedule, segment, world_size, homes, report};
-    for (std::size_t i = 0; i < segment.ops.size(); ++i) {
-      sizes.at = OpIndex{static_cast<std::uint32_t>(i)};
-      sizes.op(segment.ops[i]);
-    }
-  }
+  for (const plan::Segment& segment : schedule.segments)
+    check_segment(schedule, segment, world_size, homes, report);
+}
+
+void check_sizes(const plan::Schedule& schedule, const plan::Segment& segment, Report& report) {
+  check_segment(schedule, segment, std::nullopt, homes_of(schedule), report);
 }
 
 }  // namespace underkeel::verify

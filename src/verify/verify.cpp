@@ -22,6 +22,16 @@ std::vector<Violation> check(const plan::Schedule& schedule) {
   return report.take();
 }
 
+std::vector<Violation> check_list(const plan::Schedule& schedule, const plan::Segment& segment,
+                                  std::span<const plan::BufferId> given) {
+  Report report(schedule);
+  check_identities(schedule, segment, report);
+  if (!report.empty()) return report.take();
+  check_sizes(schedule, segment, report);
+  check_content(schedule, segment, given, report);
+  return report.take();
+}
+
 std::vector<Violation> check(const plan::Plan& plan) {
   Report report(plan.schedule);
   check_identities(plan.schedule, report);

@@ -3,6 +3,7 @@
 // byte that two buffers hold at once, no collective that ranks could meet in different orders.
 // Not here: whether the numbers are right (an order that is legal may still compute something else).
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,13 @@ struct Violation {
 /// Time: linear in operations times lanes (docs/decisions/0003).
 std::vector<Violation> check(const plan::Schedule& schedule);
 
-/// The same, and that the layout gives every byte to one living buffer at a time, that offsets are
+/// What one list of operations must hold between two planner passes, before lives, lanes and edges are
+/// there: identities, sizes, and that every value is written before it is read, in list order. `given`
+/// are transient buffers that a later pass will fill.
+std::vector<Violation> check_list(const plan::Schedule& schedule, const plan::Segment& segment,
+                                  std::span<const plan::BufferId> given);
+
+/// The same as check(schedule), and that the layout gives every byte to one living buffer at a time, that offsets are
 /// aligned and inside their block, and that the peaks are those of the lists.
 std::vector<Violation> check(const plan::Plan& plan);
 

@@ -72,10 +72,6 @@ const auto& groups() {
   return all;
 }
 
-const char* name_of_set(cpu::InstructionSet set) {
-  return set == cpu::InstructionSet::avx2 ? "avx2" : "avx512";
-}
-
 bool is_result(const Operand& operand) {
   return operand.role == Role::output || operand.role == Role::in_out;
 }
@@ -139,7 +135,7 @@ TEST_P(Kernels, AgreeWithTheReference) {
     want.prepare(queue);
     want.run(reference_kernels(), queue);
     for (const cpu::InstructionSet set : cpu::instruction_sets()) {
-      SCOPED_TRACE(full_name(item) + ", " + name_of_set(set));
+      SCOPED_TRACE(fmt::format("{}, {}", full_name(item), name_of(set)));
       Instance before(item);
       Instance got(item);
       before.prepare(queue);
@@ -167,7 +163,7 @@ TEST_P(Kernels, GiveTheSameBitsForAnyThreadCount) {
     device::Queue queue = device::Queue::on_cpu(pool);
     for (const cpu::InstructionSet set : cpu::instruction_sets()) {
       for (const Case& item : groups()[static_cast<std::size_t>(GetParam())].second) {
-        SCOPED_TRACE(full_name(item) + ", " + name_of_set(set));
+        SCOPED_TRACE(fmt::format("{}, {}", full_name(item), name_of(set)));
         Instance want(item);
         Instance got(item);
         want.prepare(queue);

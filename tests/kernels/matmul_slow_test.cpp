@@ -96,9 +96,7 @@ TEST_P(LargeMatmul, HasTheBitsOfItsParts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, LargeMatmul, testing::ValuesIn(cpu::instruction_sets()),
-                         [](const auto& test) {
-                           return test.param == cpu::InstructionSet::avx2 ? "avx2" : "avx512";
-                         });
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 }  // namespace
 }  // namespace underkeel::kernels

@@ -64,7 +64,7 @@ TEST(VerifyIdentities, EveryIdentityExists) {
 
   EXPECT_THAT(
       sentences(schedule),
-      ElementsAre("layers.0: home 77 is not a buffer", "there are two segments save",
+      ElementsAre("layers.0: home 77 is not a buffer", "there are 2 segments save",
                   "the program goes from save to generate, but there is no generate",
                   "there is no unit 6", "there is no lane 9", "the flag is not a buffer: 77",
                   "where the input goes is not a buffer: 77",

@@ -48,6 +48,8 @@ Result<void> write_slowly(Communicator& comm) {
 }
 
 Result<void> abort_on_rank_one(Communicator& comm) {
+  // Rank 1 must not give up while another rank still builds its groups.
+  UK_TRY_VOID(comm.barrier());
   if (comm.rank() != 1) return comm.barrier();
   const Error reason{.code = ErrorCode::not_finite, .what = "loss is nan", .where = "step 7"};
   comm.abort(reason);

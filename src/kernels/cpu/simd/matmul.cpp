@@ -38,24 +38,24 @@ struct Sums {
   std::int64_t stride;
 };
 
-template <int Rows, PanelOrder Order>
+template <class T, int Rows, PanelOrder Order>
 void multiply_rows(const float* a, const float* b, std::int64_t depth, const Sums& sums, bool add,
                    const Later& later = {}) {
   constexpr bool by_row = Order == PanelOrder::by_row;
-  multiply_panel<Rows, panel_vectors, by_row ? packed_row_stride : 1>(
+  multiply_panel<Rows, panel_vectors, by_row ? packed_row_stride : 1, T>(
       a, by_row ? 1 : panel_rows, b, panel_columns, depth, sums.data, sums.stride, add, later);
 }
 
 /// A panel of fewer rows or columns than multiply_rows writes: computed beside, then copied.
-template <int Rows, PanelOrder Order>
+template <class T, int Rows, PanelOrder Order>
 void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sums& sums,
                    std::int64_t rows, std::int64_t columns, bool add) {
   if constexpr (Rows > 1) {
     if (rows <= Rows / 2)
-      return multiply_edge<Rows / 2, Order>(a, b, depth, sums, rows, columns, add);
+      return multiply_edge<T, Rows / 2, Order>(a, b, depth, sums, rows, columns, add);
   }
   alignas(64) float whole[Rows * panel_columns];
-  multiply_rows<Rows, Order>(a, b, depth, {whole, panel_columns}, false);
+  multiply_rows<T, Rows, Order>(a, b, depth, {whole, panel_columns}, false);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; column += lanes) {
       float* to = sums.data + row * sums.stride + column;
@@ -68,7 +68,7 @@ void multiply_edge(const float* a, const float* b, std::int64_t depth, const Sum
 
 /// sums = [sums +] packed rows times packed columns. Meanwhile `depth` rows of `later` are fetched,
 /// or, where it is empty, the panel of b that comes after the one in use.
-template <PanelOrder Order>
+template <class T, PanelOrder Order>
 void multiply_block(const float* packed_rows, std::int64_t rows, const float* packed_columns,
                     std::int64_t columns, std::int64_t depth, const Sums& sums, bool add,
                     Later later) {
@@ -86,10 +86,10 @@ void multiply_block(const float* packed_rows, std::int64_t rows, const float* pa
       const float* a = packed_rows + rows_panel_offset(row / panel_rows);
       const Sums part{sums.data + row * sums.stride + column, sums.stride};
       if (rows - row >= panel_rows && columns - column >= panel_columns)
-        multiply_rows<panel_rows, Order>(a, b, depth, part, add, later);
+        multiply_rows<T, panel_rows, Order>(a, b, depth, part, add, later);
       else
-        multiply_edge<panel_rows, Order>(a, b, depth, part, min_of(panel_rows, rows - row),
-                                         min_of(panel_columns, columns - column), add);
+        multiply_edge<T, panel_rows, Order>(a, b, depth, part, min_of(panel_rows, rows - row),
+                                            min_of(panel_columns, columns - column), add);
       later.from += part_rows * later.row_bytes;
     }
   }
@@ -119,9 +119,10 @@ class Product {
         shape_(shape),
         pool_(queue.pool()),
         workspace_(Workspace::for_threads(queue.pool().thread_count())),
-        a_{args.a.as<T>(), args.a.row_stride, !args.transpose_a},
-        b_{args.b.as<T>(), args.b.row_stride, args.transpose_b},
-        sums_apart_(!c_is_f32 && shape.k > single_chunk_depth) {}
+        a_{args.a.as<T>(), args.a.row_stride, !args.transpose_a, shape.k},
+        b_{args.b.as<T>(), args.b.row_stride, args.transpose_b, shape.k},
+        depth_(ceil_of(shape.k, cell_elements<T>)),
+        sums_apart_(!c_is_f32 && depth_ > single_chunk_depth) {}
 
   void run() {
     const std::int64_t most_columns =
@@ -152,7 +153,7 @@ class Product {
   /// packs the other operand once. `most_lines` bounds a piece for another reason.
   Cut cut(std::int64_t lines, std::int64_t line_floats, std::int64_t unit,
           std::int64_t most_lines) const {
-    const std::int64_t blocks = ceil_of(shape_.k, depth_block);
+    const std::int64_t blocks = ceil_of(depth_, depth_block);
     const std::int64_t fit = shared_floats - (sums_apart_ ? sums_floats : 0);
     const std::int64_t padded = ceil_of(lines, unit) * unit;
     std::int64_t chunk_blocks = blocks;
@@ -184,8 +185,8 @@ class Product {
     const bool few_rows = block.rows <= 512 && block.columns > block.rows;
     const bool share_rows = few_rows || 3 * sharing_a < 2 * sharing_b;
     const Cut& chosen = share_rows ? rows : columns;
-    for (std::int64_t k = 0; k < shape_.k; k += chosen.depth) {
-      const std::int64_t depth = min_of(chosen.depth, shape_.k - k);
+    for (std::int64_t k = 0; k < depth_; k += chosen.depth) {
+      const std::int64_t depth = min_of(chosen.depth, depth_ - k);
       const std::int64_t lines = share_rows ? block.rows : block.columns;
       for (std::int64_t line = 0; line < lines; line += chosen.lines) {
         const std::int64_t count = min_of(chosen.lines, lines - line);
@@ -294,15 +295,15 @@ class Product {
                 std::int64_t column_count, std::int64_t depth, const Sums& sums, bool add,
                 const Later& later = {}) {
     if (a_.depth_is_contiguous)
-      multiply_block<PanelOrder::by_row>(rows, row_count, columns, column_count, depth, sums, add,
-                                         later);
+      multiply_block<T, PanelOrder::by_row>(rows, row_count, columns, column_count, depth, sums,
+                                            add, later);
     else
-      multiply_block<PanelOrder::by_depth>(rows, row_count, columns, column_count, depth, sums, add,
-                                           later);
+      multiply_block<T, PanelOrder::by_depth>(rows, row_count, columns, column_count, depth, sums,
+                                              add, later);
   }
 
   void finish_block(const Block& block, const Sums& sums, std::int64_t k_end) {
-    if (k_end < shape_.k) return;  // more depth is to come
+    if (k_end < depth_) return;  // more depth is to come
     if constexpr (c_is_f32) {
       if (args_.bias.data != nullptr) finish<T, C>(args_, block, sums, false);
     } else {
@@ -316,7 +317,8 @@ class Product {
   Workspace& workspace_;
   const Lines<T> a_;
   const Lines<T> b_;
-  const bool sums_apart_;  // in shared memory: c is not f32 and depth comes in chunks
+  const std::int64_t depth_;  // in cells, as every depth below
+  const bool sums_apart_;     // in shared memory: c is not f32 and depth comes in chunks
 };
 
 /// Without depth: c is zero, or stays; the bias is added.

@@ -1,7 +1,7 @@
 #pragma once
 // The innermost product: a few rows of a times a few vectors of columns of b, in registers.
 
-#include "kernels/cpu/simd/vector.h"
+#include "kernels/cpu/simd/matmul_cells.h"
 
 namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET {
 
@@ -31,8 +31,8 @@ struct Later {
 };
 
 /// c (Rows, Vectors * lanes) = [c +] a (Rows, depth) b (depth, Vectors * lanes). Element (row, k) of
-/// a lies at row * RowStep + k * a_step, row k of b at k * b_step.
-template <int Rows, int Vectors, std::int64_t RowStep>
+/// a lies at row * RowStep + k * a_step, row k of b at k * b_step. All are cells of T.
+template <int Rows, int Vectors, std::int64_t RowStep, class T = float>
 inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
                            std::int64_t depth, float* c, std::int64_t c_stride, bool add,
                            const Later& later = {}) {
@@ -60,7 +60,8 @@ inline void multiply_panel(const float* a, std::int64_t a_step, const float* b, 
     for (int row = 0; row < Rows; ++row) {
       const Vec value = broadcast(a[row * RowStep]);
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) sums[row][v] = fma(value, columns[v], sums[row][v]);
+      for (int v = 0; v < Vectors; ++v)
+        sums[row][v] = multiply_add<T>(value, columns[v], sums[row][v]);
     }
     a += a_step;
     b += b_step;

@@ -1,5 +1,5 @@
 #pragma once
-// Copies blocks of an operand, as f32, into panels that multiply_panel reads in order.
+// Copies blocks of an operand, as cells, into panels that multiply_panel reads in order.
 
 #include "kernels/cpu/simd/matmul_kernel.h"
 
@@ -15,18 +15,6 @@ constexpr std::int64_t packed_row_stride = depth_block + 16;
 
 /// How a panel of a lies in memory: each row together, or all rows of one depth together.
 enum class PanelOrder { by_row, by_depth };
-
-/// One operand of a product as lines (rows of c for a, columns of c for b) times depth.
-template <class T>
-struct Lines {
-  const T* data = nullptr;
-  std::int64_t stride = 0;
-  bool depth_is_contiguous = false;  // element (line, k) at line*stride + k, else k*stride + line
-
-  const T* at(std::int64_t line, std::int64_t k) const {
-    return depth_is_contiguous ? data + line * stride + k : data + k * stride + line;
-  }
-};
 
 /// Floats that pack_rows writes for `rows` rows.
 constexpr std::int64_t packed_rows_floats(std::int64_t rows) {
@@ -46,12 +34,6 @@ static_assert(panel_rows * (packed_row_stride - depth_block) >= lanes);
 /// Rows of depth whose memory is fetched ahead of its use: each begins on another page, where the
 /// processor's own prefetching starts anew.
 constexpr std::int64_t rows_ahead = 6;
-template <class T>
-inline void fetch(const T* from, std::int64_t count) {
-  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t i = 0; i < count; i += line)
-    _mm_prefetch(reinterpret_cast<const char*>(from + i), _MM_HINT_T0);
-}
 
 /// Rows [begin, end) at depths [k, k + depth), padded with zero rows to whole panels.
 template <class T>
@@ -62,9 +44,8 @@ inline void pack_rows(const Lines<T>& lines, std::int64_t begin, std::int64_t en
     for (std::int64_t row = 0; row < padded; ++row) {
       float* packed = to + row * packed_row_stride;
       if (begin + row < end) {
-        const T* from = lines.at(begin + row, k);
         for (std::int64_t i = 0; i < depth; i += lanes)
-          store(packed + i, load_up_to(from + i, depth - i));
+          store(packed + i, lines.along_depth(begin + row, k + i, depth - i));
       } else {
         for (std::int64_t i = 0; i < depth; i += lanes) store(packed + i, zero());
       }
@@ -73,14 +54,10 @@ inline void pack_rows(const Lines<T>& lines, std::int64_t begin, std::int64_t en
   }
   const std::int64_t count = end - begin;
   for (std::int64_t i = 0; i < depth; ++i) {
-    const T* from = lines.at(begin, k + i);
-    if (i + rows_ahead < depth) fetch(from + rows_ahead * lines.stride, count);
+    if (i + rows_ahead < depth) lines.fetch(begin, k + i + rows_ahead, count);
     float* packed = to + i * panel_rows;
-    std::int64_t row = 0;
-    for (; row + lanes <= count; row += panel_rows, packed += rows_panel_offset(1))
-      store(packed, load(from + row));
-    for (; row < count; row += panel_rows, packed += rows_panel_offset(1))
-      store(packed, load_first(from + row, count - row));
+    for (std::int64_t row = 0; row < count; row += panel_rows, packed += rows_panel_offset(1))
+      store(packed, lines.across_lines(begin + row, k + i, count - row));
   }
 }
 
@@ -92,14 +69,13 @@ inline void pack_columns(const Lines<T>& lines, std::int64_t begin, std::int64_t
   const std::int64_t panels = (end - begin + panel_columns - 1) / panel_columns;
   if (!lines.depth_is_contiguous) {
     for (std::int64_t i = 0; i < depth; ++i) {
-      const T* from = lines.at(begin, k + i);
-      if (i + rows_ahead < depth) fetch(from + rows_ahead * lines.stride, end - begin);
+      if (i + rows_ahead < depth) lines.fetch(begin, k + i + rows_ahead, end - begin);
       for (std::int64_t panel = 0; panel < panels; ++panel) {
         float* packed = to + panel * panel_columns * depth + i * panel_columns;
         for (int v = 0; v < panel_vectors; ++v) {
           const std::int64_t first = panel * panel_columns + v * lanes;
           const std::int64_t left = max_of(0, end - begin - first);
-          store(packed + v * lanes, load_up_to(from + first, left));
+          store(packed + v * lanes, lines.across_lines(begin + first, k + i, left));
         }
       }
     }
@@ -114,7 +90,7 @@ inline void pack_columns(const Lines<T>& lines, std::int64_t begin, std::int64_t
         Vec block[lanes];
         for (int line = 0; line < lanes; ++line)
           block[line] =
-              line < left ? load_up_to(lines.at(begin + first + line, k + i), depth - i) : zero();
+              line < left ? lines.along_depth(begin + first + line, k + i, depth - i) : zero();
         transpose(block);
         const std::int64_t count = min_of(lanes, depth - i);
         for (std::int64_t j = 0; j < count; ++j) store(packed + (i + j) * panel_columns, block[j]);
