@@ -47,7 +47,7 @@ TEST(RenderJson, SaysWhatThePlanNeeds) {
   const json& device = found["spaces"]["device"];
   EXPECT_EQ(device["peak_bytes"], plan.layout.size_bytes[0]);
   EXPECT_EQ(device["budget_bytes"], 1000);
-  EXPECT_EQ(device["peak_segment"], "micro.only");
+  EXPECT_EQ(device["peak_segment"], "micro.first");
   std::size_t kinds = 0;
   for (const plan::Segment& segment : plan.schedule.segments) kinds += 1 + segment.also.size();
   EXPECT_EQ(device["by_segment"].size(), kinds);
