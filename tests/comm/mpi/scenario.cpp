@@ -59,12 +59,12 @@ Result<void> abort_on_rank_one(Communicator& comm) {
 /// The lane waits in a collective while another thread of the same rank gives up.
 Result<void> abort_from_another_thread(Communicator& comm) {
   if (comm.rank() != 1) return comm.barrier();
+  comm.set_time_limit(30);
+  UK_TRY_VOID(comm.barrier());
   std::thread other([&] {
     while (!comm.waiting()) std::this_thread::yield();
     comm.abort({.code = ErrorCode::io, .what = "disk full"});
   });
-  comm.set_time_limit(30);
-  UK_TRY_VOID(comm.barrier());
   // Rank 0 has come to the first barrier; nobody comes to this one.
   const auto result = comm.barrier();
   other.join();
