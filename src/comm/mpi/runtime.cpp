@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -24,23 +25,30 @@ constexpr double farewell_s = 2.0;
 std::atomic<int> first_failure_exit_code = 0;
 std::atomic<double> largest_time_limit_s = 0;
 
-/// True when all ranks came to the end within `limit_s`.
-bool all_ranks_came_to_the_end(double limit_s) {
+/// The largest exit code among all ranks, once all have come to the end; nothing when they have not
+/// within `limit_s`.
+std::optional<int> largest_exit_code(int own, double limit_s) {
+  // Static: a request that never ends may still use them.
+  static int given = 0;
+  static int largest = 0;
+  given = own;
   MPI_Request request = MPI_REQUEST_NULL;
   {
     const std::lock_guard lock(mpi_mutex());
-    if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return false;
+    if (MPI_Iallreduce(&given, &largest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request) !=
+        MPI_SUCCESS)
+      return std::nullopt;
   }
   const auto begin = Clock::now();
   while (true) {
     int done = 0;
     {
       const std::lock_guard lock(mpi_mutex());
-      if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+      if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return std::nullopt;
     }
-    if (done != 0) return true;
+    if (done != 0) return largest;
     const double waited_s = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (waited_s > limit_s) return false;
+    if (waited_s > limit_s) return std::nullopt;
     sleep_between_tests(waited_s);
   }
 }
@@ -105,15 +113,22 @@ void finalize_mpi() {
   const double set_limit_s = largest_time_limit_s;
   const double limit_s = (set_limit_s > 0 ? set_limit_s : default_time_limit_s) + farewell_s;
   const int failed = first_failure_exit_code;
-  const bool complete = all_ranks_came_to_the_end(failed != 0 ? farewell_s : limit_s);
-  const std::lock_guard lock(mpi_mutex());
-  if (failed == 0 && complete) {
+  const auto largest = largest_exit_code(failed, failed != 0 ? farewell_s : limit_s);
+  if (largest == 0) {
+    const std::lock_guard lock(mpi_mutex());
     MPI_Finalize();
     return;
   }
-  if (failed == 0) std::fprintf(stderr, "error: not all ranks came to the end of the run\n");
+  if (!largest && failed == 0)
+    std::fprintf(stderr, "error: not all ranks came to the end of the run\n");
   std::fflush(nullptr);  // MPI_Abort ends the process without doing so
-  MPI_Abort(MPI_COMM_WORLD, failed != 0 ? failed : exit_code(ErrorCode::peer_lost));
+  // A rank that did not fail is ended by one that did: mpirun can hang when some finalise meanwhile.
+  if (largest && failed == 0)
+    std::this_thread::sleep_for(std::chrono::duration<double>(2 * farewell_s));
+  const std::lock_guard lock(mpi_mutex());
+  MPI_Abort(MPI_COMM_WORLD, failed != 0 ? failed
+                            : largest   ? *largest
+                                        : exit_code(ErrorCode::peer_lost));
 }
 
 }  // namespace underkeel::comm
