@@ -18,6 +18,7 @@
 #include "simulate/simulate.h"
 #include "spec/hardware_spec.h"
 #include "spec/model_spec.h"
+#include "train/choose_gpu.h"
 
 namespace underkeel::apps {
 
@@ -100,11 +101,8 @@ Result<void> run(const Words& words) {
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   UK_TRY(model, spec::read_model_config(folder));
-  spec::HardwareSpec machine = spec::this_machine();
-  if (!words.hardware.empty()) {
-    UK_TRY(described, spec::read_hardware_file(words.hardware));
-    machine = described;
-  }
+  UK_TRY(machine, words.hardware.empty() ? train::machine_for(config, config.ranks)
+                                         : spec::read_hardware_file(words.hardware));
   const planner::FitQuestion question{
       .model = model,
       .run = config,

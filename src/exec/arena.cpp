@@ -55,6 +55,28 @@ Result<Arena> Arena::make(std::int64_t size_bytes, std::string name) {
   return arena;
 }
 
+Result<Arena> Arena::make_pinned(std::int64_t size_bytes, std::string name, device::Gpu& gpu) {
+  UK_TRY(arena, make(size_bytes, std::move(name)));
+  if (arena.data_ == nullptr) return arena;
+  UK_TRY_VOID(gpu.pin(arena.data_, arena.size_bytes_));
+  arena.gpu_ = &gpu;
+  arena.is_pinned_ = true;
+  return arena;
+}
+
+Result<Arena> Arena::make_on_gpu(std::int64_t size_bytes, std::string name, device::Gpu& gpu) {
+  Arena arena;
+  arena.name_ = std::move(name);
+  if (size_bytes == 0) return arena;
+  UK_TRY(free_before, gpu.free_bytes());
+  UK_TRY(data, gpu.allocate(size_bytes));
+  arena.data_ = static_cast<std::byte*>(data);
+  arena.size_bytes_ = size_bytes;
+  arena.gpu_ = &gpu;
+  arena.free_before_bytes_ = free_before;
+  return arena;
+}
+
 Arena::Arena(Arena&& other) noexcept {
   *this = std::move(other);
 }
@@ -63,11 +85,19 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(name_, other.name_);
+  std::swap(gpu_, other.gpu_);
+  std::swap(is_pinned_, other.is_pinned_);
+  std::swap(free_before_bytes_, other.free_before_bytes_);
   return *this;
 }
 
 Arena::~Arena() {
   if (data_ == nullptr) return;
+  if (is_on_gpu()) {
+    gpu_->release(data_);
+    return;
+  }
+  if (is_pinned_) gpu_->unpin(data_);
   unpoison(data_, size_bytes_);
   const std::int64_t page = page_bytes();
   munmap(data_ - page, static_cast<std::size_t>(size_bytes_ + 2 * page));
@@ -75,6 +105,10 @@ Arena::~Arena() {
 
 Result<std::int64_t> Arena::resident_bytes() const {
   if (data_ == nullptr) return 0;
+  if (is_on_gpu()) {
+    UK_TRY(free_now, gpu_->free_bytes());
+    return free_before_bytes_ - free_now;
+  }
   std::FILE* smaps = std::fopen("/proc/self/smaps", "re");
   if (smaps == nullptr)
     return fail(ErrorCode::io,

@@ -17,6 +17,7 @@ struct Context {
   const plan::Plan* plan = nullptr;
   std::array<Arena, plan::memory_space_count>* arenas = nullptr;
   const kernels::KernelTable* kernels = nullptr;
+  device::Gpu* gpu = nullptr;  // none: everything lies in host memory
   comm::Communicator* collectives = nullptr;
   const Inputs* inputs = nullptr;
   Outputs* outputs = nullptr;

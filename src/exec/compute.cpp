@@ -53,7 +53,8 @@ void run_compute(const Context& context, const plan::Compute& body, device::Queu
                            .transpose_a = body.transpose_a,
                            .transpose_b = body.transpose_b,
                            .accumulate = body.accumulate,
-                           .bias = view(3)},
+                           .bias = view(3),
+                           .scratch = view(4)},
                           queue);
     case plan::Kernel::column_sum:
       return table.column_sum({.x = view(0), .sum = view(1), .accumulate = body.accumulate}, queue);
@@ -138,7 +139,8 @@ void run_compute(const Context& context, const plan::Compute& body, device::Queu
                                   .targets = view(1),
                                   .loss = view(2),
                                   .gradient_scale = view(3),
-                                  .with_gradient = body.with_gradient},
+                                  .with_gradient = body.with_gradient,
+                                  .scratch = view(4)},
                                  queue);
     case plan::Kernel::copy:
       return table.copy({.from = view(0), .to = view(1)}, queue);

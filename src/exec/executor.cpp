@@ -13,7 +13,9 @@
 #include "base/random.h"
 #include "exec/arena.h"
 #include "exec/bind.h"
+#include "exec/gpu_lanes.h"
 #include "exec/lane.h"
+#include "exec/warm_up.h"
 #include "plan/lifetimes.h"
 #include "plan/uses.h"
 
@@ -98,6 +100,7 @@ struct Executor::State {
       live_peak{};
   std::array<std::vector<std::int64_t>, plan::memory_space_count> trace;
 
+  std::unique_ptr<GpuLanes> gpu_lanes;  // none: lanes run on the CPU
   std::unique_ptr<device::ThreadPool> pool;
   std::unique_ptr<device::ThreadPool> no_pool;  // for lanes other than compute
   std::array<std::unique_ptr<LaneThread>, lanes::count> threads;
@@ -107,6 +110,23 @@ struct Executor::State {
       : plan(p), kernels(k), collectives(c), options(o) {}
 
   Result<void> prepare();
+  Result<void> take_arenas();
+  Result<void> prepare_gpu();
+  Context context() {
+    return {.plan = &plan,
+            .arenas = &arenas,
+            .kernels = &kernels,
+            .gpu = options.gpu,
+            .collectives = &collectives};
+  }
+  std::size_t segment_index(const Running& now) const {
+    return static_cast<std::size_t>(now.segment - plan.schedule.segments.data());
+  }
+  /// Ends the run if the result is an error.
+  void keep(const Result<void>& result) {
+    if (!result) record_failure(result.error());
+  }
+  Result<void> wait_for_idle();
   Running& free_slot();
   void submit(Running& now);
   void run_lane(Running& now, std::size_t lane);
@@ -121,20 +141,40 @@ struct Executor::State {
   }
 };
 
-Result<void> Executor::State::prepare() {
+Result<void> Executor::State::take_arenas() {
   for (std::size_t space = 0; space < arenas.size(); ++space) {
     const std::int64_t size_bytes = plan.layout.size_bytes[space];
+    const auto memory_space = static_cast<plan::MemorySpace>(space);
     const auto name =
-        fmt::format("{} arena of rank {}", plan::name_of(static_cast<plan::MemorySpace>(space)),
-                    collectives.rank());
-    UK_TRY(arena, Arena::make(size_bytes, name));
+        fmt::format("{} arena of rank {}", plan::name_of(memory_space), collectives.rank());
+    const bool on_gpu = options.gpu != nullptr && memory_space == plan::MemorySpace::device;
+    const bool pinned = options.gpu != nullptr && memory_space == plan::MemorySpace::pinned_host;
+    UK_TRY(arena, on_gpu   ? Arena::make_on_gpu(size_bytes, name, *options.gpu)
+                  : pinned ? Arena::make_pinned(size_bytes, name, *options.gpu)
+                           : Arena::make(size_bytes, name));
     arenas[space] = std::move(arena);
-    poison(arenas[space].data(), arenas[space].size_bytes());
+    if (!on_gpu) poison(arenas[space].data(), arenas[space].size_bytes());
     live[space] = plan.persistent_bytes[space];
   }
+  return {};
+}
+
+Result<void> Executor::State::prepare_gpu() {
+  if (plan.world_size > 1)
+    return fail(ErrorCode::unsupported,
+                fmt::format("{} ranks on GPUs are not built yet", plan.world_size),
+                "underkeel.device", "use one rank, or set it to cpu");
+  UK_TRY(made, GpuLanes::make(*options.gpu, plan.schedule));
+  gpu_lanes = std::move(made);
+  return warm_up(context(), gpu_lanes->queue(index(lanes::compute)));
+}
+
+Result<void> Executor::State::prepare() {
+  UK_TRY_VOID(take_arenas());
   for (std::size_t i = 0; i < plan.schedule.buffers.size(); ++i) {
     const plan::Buffer& buffer = plan.schedule.buffers[i];
-    if (buffer.persistent && !options.serial)
+    if (buffer.persistent && (!options.serial || options.gpu != nullptr) &&
+        !arenas[index(buffer.space)].is_on_gpu())
       unpoison(arenas[index(buffer.space)].data() + plan.layout.offset_bytes[i], buffer.size_bytes);
   }
   entry_lane.assign(plan.schedule.entries.size(), 0);
@@ -148,6 +188,7 @@ Result<void> Executor::State::prepare() {
   pool = std::make_unique<device::ThreadPool>(options.thread_count);
   no_pool = std::make_unique<device::ThreadPool>(1);
   outputs.totals.reserve(static_cast<std::size_t>(plan.world_size * plan::total_count));
+  if (options.gpu != nullptr) UK_TRY_VOID(prepare_gpu());
   if (!options.serial)
     for (auto& thread : threads) thread = std::make_unique<LaneThread>();
   return {};
@@ -167,7 +208,8 @@ void Executor::State::record_failure(const Error& failure) {
 void Executor::State::begin_life(const Running& now, plan::BufferId id) {
   const plan::Buffer& buffer = plan.schedule.buffer(id);
   const auto space = index(buffer.space);
-  if (!options.serial) unpoison(now.context.data(id), buffer.size_bytes);
+  if (!options.serial && !arenas[space].is_on_gpu())
+    unpoison(now.context.data(id), buffer.size_bytes);
   const std::int64_t bytes = live[space] += buffer.size_bytes;
   auto& peak = live_peak[index(now.segment->kind)][space];
   std::int64_t known = peak;
@@ -178,7 +220,7 @@ void Executor::State::begin_life(const Running& now, plan::BufferId id) {
 void Executor::State::end_life(plan::BufferId id) {
   const plan::Buffer& buffer = plan.schedule.buffer(id);
   const auto space = index(buffer.space);
-  if (!options.serial)
+  if (!options.serial && !arenas[space].is_on_gpu())
     poison(arenas[space].data() + plan.layout.offset_bytes[index(id)], buffer.size_bytes);
   live[space] -= buffer.size_bytes;
 }
@@ -196,8 +238,11 @@ void Executor::State::run_one(Running& now, std::size_t position, std::size_t la
   } else if (const plan::BufferId gone = plan::released_by(op); gone != plan::no_buffer) {
     end_life(gone);
   } else {
-    device::Queue queue = device::Queue::on_cpu(lane == index(lanes::compute) ? *pool : *no_pool);
+    device::Queue on_cpu = device::Queue::on_cpu(lane == index(lanes::compute) ? *pool : *no_pool);
+    device::Queue& queue = gpu_lanes ? gpu_lanes->queue(lane) : on_cpu;
     Result<void> result = run_operation(now.context, op, queue);
+    if (result && gpu_lanes && options.serial) result = gpu_lanes->gpu().synchronize(queue);
+    if (result && gpu_lanes) result = gpu_lanes->gpu().check_launches();
     if (!result) {
       Error failure = std::move(result).error();
       if (failure.where.empty())
@@ -210,6 +255,8 @@ void Executor::State::run_one(Running& now, std::size_t position, std::size_t la
 
 void Executor::State::run_lane(Running& now, std::size_t lane) {
   const auto& ops = now.program->ops[lane];
+  const std::size_t segment = segment_index(now);
+  if (gpu_lanes) keep(gpu_lanes->gpu().use());
   if (!ops.empty() && !failed)
     for (std::size_t other = 0; other < lanes::count; ++other)
       progress[other].wait_for(now.start[other]);
@@ -218,10 +265,14 @@ void Executor::State::run_lane(Running& now, std::size_t lane) {
     for (const plan::OpIndex after : op.after) {
       const auto other = index(now.segment->ops[index(after)].lane);
       progress[other].wait_for(now.base[other] + now.program->place[index(after)] + 1);
+      if (gpu_lanes && !failed) keep(gpu_lanes->wait_for(segment, index(after), lane));
     }
-    for (const plan::EntryId entry : op.after_entry)
+    for (const plan::EntryId entry : op.after_entry) {
       progress[entry_lane[index(entry)]].wait_for(now.entry_count[index(entry)]);
+      if (gpu_lanes && !failed) keep(gpu_lanes->wait_for_entry(entry, lane));
+    }
     if (!failed) run_one(now, position, lane);
+    if (gpu_lanes && !failed) keep(gpu_lanes->mark(segment, position));
     progress[lane].advance();
   }
 }
@@ -236,10 +287,11 @@ void Executor::State::run_serially(Running& now) {
         call(now.context.data(id), plan.schedule.buffer(id).size_bytes);
       });
     };
-    if (poisoning_works()) each_used(unpoison);
+    const bool watches = poisoning_works() && !gpu_lanes;
+    if (watches) each_used(unpoison);
     // An Acquire counts while it runs, a Release no longer.
     run_one(now, i, index(op.lane));
-    if (poisoning_works()) each_used(poison);
+    if (watches) each_used(poison);
     if (options.record_live_bytes)
       for (std::size_t space = 0; space < trace.size(); ++space)
         trace[space].push_back(live[space]);
@@ -285,6 +337,8 @@ Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executor::~Executor() {
   if (!state_->options.serial)
     for (auto& thread : state_->threads) thread.reset();
+  // Nothing may be queued on memory that is given back.
+  if (state_->gpu_lanes) (void)state_->gpu_lanes->drain();
 }
 
 Result<std::unique_ptr<Executor>> Executor::make(const plan::Plan& plan,
@@ -292,6 +346,7 @@ Result<std::unique_ptr<Executor>> Executor::make(const plan::Plan& plan,
                                                  comm::Communicator& collectives,
                                                  const ExecutorOptions& options) {
   UK_CHECK(plan.world_size == collectives.world_size(), "the plan is for another number of ranks");
+  UK_CHECK(plan.on_gpu == (options.gpu != nullptr), "the plan is for another kind of device");
   auto state = std::make_unique<State>(plan, kernels, collectives, options);
   UK_TRY_VOID(state->prepare());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
@@ -308,16 +363,13 @@ Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
   now.program = &s.programs[static_cast<std::size_t>(segment - s.plan.schedule.segments.data())];
   now.inputs = inputs;
   const auto rows = static_cast<std::int64_t>(inputs.tokens.size());
-  now.context = {.plan = &s.plan,
-                 .arenas = &s.arenas,
-                 .kernels = &s.kernels,
-                 .collectives = &s.collectives,
-                 .inputs = &now.inputs,
-                 .outputs = &s.outputs,
-                 .source = inputs.source,
-                 .sink = inputs.sink,
-                 .rows = rows,
-                 .class_rows = class_of(s.plan.schedule, *segment, rows)};
+  now.context = s.context();
+  now.context.inputs = &now.inputs;
+  now.context.outputs = &s.outputs;
+  now.context.source = inputs.source;
+  now.context.sink = inputs.sink;
+  now.context.rows = rows;
+  now.context.class_rows = class_of(s.plan.schedule, *segment, rows);
   for (std::size_t space = 0; space < s.arenas.size(); ++space) {
     auto& peak = s.live_peak[index(kind)][space];
     if (peak < s.live[space]) peak = s.live[space].load();
@@ -326,6 +378,7 @@ Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
   if (!s.options.serial)
     for (std::size_t lane = 0; lane < lanes::count; ++lane)
       s.progress[lane].wait_for(s.joined[lane]);
+  if (s.gpu_lanes && !s.failed) s.keep(s.gpu_lanes->join(s.segment_index(now)));
   if (auto failure = s.failure()) {
     for (auto& thread : s.threads)
       if (thread) thread->wait_idle();
@@ -335,9 +388,14 @@ Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
 }
 
 Result<void> Executor::drain() {
-  for (auto& thread : state_->threads)
+  return state_->wait_for_idle();
+}
+
+Result<void> Executor::State::wait_for_idle() {
+  for (auto& thread : threads)
     if (thread) thread->wait_idle();
-  if (auto failure = state_->failure()) return tl::unexpected(*std::move(failure));
+  if (gpu_lanes && !failed) keep(gpu_lanes->drain());
+  if (auto reason = failure()) return tl::unexpected(*std::move(reason));
   return {};
 }
 
@@ -363,6 +421,17 @@ std::vector<std::byte> Executor::read_buffer(plan::BufferId id) const {
   UK_CHECK(buffer.persistent, "only persistent buffers can be read: " + buffer.name);
   const std::byte* begin =
       state_->arenas[index(buffer.space)].data() + state_->plan.layout.offset_bytes[index(id)];
+  if (state_->arenas[index(buffer.space)].is_on_gpu()) {
+    std::vector<std::byte> copied(static_cast<std::size_t>(buffer.size_bytes));
+    device::Queue& queue = state_->gpu_lanes->queue(index(lanes::compute));
+    device::Gpu& gpu = state_->gpu_lanes->gpu();
+    const Result<void> done =
+        gpu.copy(copied.data(), begin, buffer.size_bytes, queue).and_then([&] {
+          return gpu.synchronize(queue);
+        });
+    UK_CHECK(done.has_value(), done.error().what);
+    return copied;
+  }
   unpoison(begin, buffer.size_bytes);
   std::vector<std::byte> bytes(begin, begin + buffer.size_bytes);
   if (state_->options.serial) poison(begin, buffer.size_bytes);

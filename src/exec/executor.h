@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "device/gpu.h"
 #include "exec/state_io.h"
 #include "kernels/kernels.h"
 #include "plan/plan.h"
@@ -35,8 +36,9 @@ struct Outputs {
   std::vector<float> logits;    // (V)
 };
 
-/// For tests: how operations are run, never what they compute.
+/// Where operations are run and how, never what they compute; all but the first two are for tests.
 struct ExecutorOptions {
+  device::Gpu* gpu = nullptr;    // for a plan on a GPU; must outlive the executor
   int thread_count = 1;          // of the compute lane's pool
   bool serial = false;           // list order in the caller's thread, no lanes
   std::uint64_t delay_seed = 0;  // not 0: random pauses before operations
@@ -45,7 +47,9 @@ struct ExecutorOptions {
 
 class Executor {
  public:
-  /// Takes and touches the arenas. `plan`, `kernels` and `collectives` must outlive the executor.
+  /// Takes and touches the arenas; on a GPU everything that the run will use is brought up too. `plan`,
+  /// `kernels` and `collectives` must outlive the executor.
+  /// Errors:  does_not_fit; unsupported: several ranks on GPUs; the driver's.
   static Result<std::unique_ptr<Executor>> make(const plan::Plan& plan,
                                                 const kernels::KernelTable& kernels,
                                                 comm::Communicator& collectives,
@@ -61,7 +65,7 @@ class Executor {
   /// Whether the entries of earlier segments have all ended; never waits.
   bool idle() const;
 
-  /// Resident bytes of one space's arena as the kernel reports them.
+  /// Resident bytes of one space's arena as the kernel, or on a GPU the driver, reports them.
   Result<std::int64_t> resident_bytes(plan::MemorySpace space) const;
   /// Most bytes of living buffers that any operation met so far, by segment kind and space.
   std::int64_t live_peak_bytes(plan::SegmentKind kind, plan::MemorySpace space) const;

@@ -38,19 +38,24 @@ class Runner {
   Result<void> operator()(const plan::Acquire&) const { return {}; }
   Result<void> operator()(const plan::Release&) const { return {}; }
 
+  // On a GPU there is one rank (Executor::make sees to it): nothing to add, and what is exchanged is copied.
   Result<void> operator()(const plan::Gather& body) const {
+    if (c_.gpu != nullptr) return copy_own(body.shard, body.full);
     const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
     const TensorView full = c_.elements(body.full, 0, unit.element_count);
     const Held held = own_part(c_, unit, body.shard != body.full);
     return c_.collectives->all_gather(part(c_, body.shard, held), full);
   }
   Result<void> operator()(const plan::ReduceScatter& body) const {
+    if (c_.gpu != nullptr) return {};
     return c_.collectives->reduce_scatter(unit_view(body.unit, body.full), whole(body.staging));
   }
   Result<void> operator()(const plan::AllReduce& body) const {
+    if (c_.gpu != nullptr) return {};
     return c_.collectives->all_reduce(unit_view(body.unit, body.full), whole(body.staging));
   }
   Result<void> operator()(const plan::GatherValues& body) const {
+    if (c_.gpu != nullptr) return copy_own(body.own, body.all);
     const auto count = static_cast<std::size_t>(body.count);
     return c_.collectives->all_gather_values(
         std::span(reinterpret_cast<const double*>(c_.data(body.own)), count),
@@ -79,7 +84,8 @@ class Runner {
     const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
     c_.kernels->sum_squares(
         {.x = part(c_, body.gradient, own_part(c_, unit, unit.gradient_sharded)),
-         .sum = c_.elements(body.sums, body.slot, 1)},
+         .sum = c_.elements(body.sums, body.slot, 1),
+         .scratch = whole(body.scratch)},
         queue_);
     return {};
   }
@@ -112,24 +118,30 @@ class Runner {
     const Inputs& in = *c_.inputs;
     switch (body.input) {
       case plan::Input::tokens:
-        return feed_rows(body.into, in.tokens, 0);
+        return feed_rows(body, in.tokens, 0);
       case plan::Input::targets:
-        return feed_rows(body.into, in.targets, kernels::ignore_target);
+        return feed_rows(body, in.targets, kernels::ignore_target);
       case plan::Input::positions:
-        return feed_rows(body.into, in.positions, 0);
+        return feed_rows(body, in.positions, 0);
       case plan::Input::sequence_starts:
-        return feed_starts(body.into);
+        return feed_starts(body);
       case plan::Input::gradient_scale:
-        return feed_bytes(body.into, 0, &in.gradient_scale, 4);
+        return feed_bytes(body, 0, &in.gradient_scale, 4);
       case plan::Input::step_values:
-        return feed_bytes(body.into, 0, in.step_values.data(), sizeof in.step_values);
+        return feed_bytes(body, 0, in.step_values.data(), sizeof in.step_values);
       case plan::Input::control:
-        return feed_bytes(body.into, 8 * plan::total_control, &in.control, 8);
+        return feed_bytes(body, 8 * plan::total_control, &in.control, 8);
     }
     return {};
   }
   Result<void> operator()(const plan::Publish& body) const {
-    const TensorView from = whole(body.from);
+    TensorView from = whole(body.from);
+    if (c_.gpu != nullptr) {
+      const std::int64_t size_bytes = c_.buffer(body.from).size_bytes;
+      UK_TRY_VOID(c_.gpu->copy(c_.data(body.pinned), from.data, size_bytes, queue_));
+      UK_TRY_VOID(c_.gpu->synchronize(queue_));
+      from.data = c_.data(body.pinned);
+    }
     switch (body.output) {
       case plan::Output::totals:
         c_.outputs->totals.assign(from.as<double>(), from.as<double>() + from.columns);
@@ -148,8 +160,10 @@ class Runner {
     const Held held = piece_of(body.piece, body.state);
     if (held.range.empty()) return {};
     const TensorView from = part(c_, body.state, held);
-    std::memcpy(c_.data(body.staging), from.data,
-                static_cast<std::size_t>(bytes_of(from.type, from.columns)));
+    const std::int64_t size_bytes = bytes_of(from.type, from.columns);
+    if (c_.gpu != nullptr)
+      return c_.gpu->copy(c_.data(body.staging), from.data, size_bytes, queue_);
+    std::memcpy(c_.data(body.staging), from.data, static_cast<std::size_t>(size_bytes));
     return {};
   }
   Result<void> operator()(const plan::Save& body) const {
@@ -218,20 +232,36 @@ class Runner {
     return {};
   }
 
+  Result<void> copy_own(plan::BufferId from, plan::BufferId to) const {
+    if (from == to) return {};
+    return c_.gpu->copy(c_.data(to), c_.data(from), c_.buffer(from).size_bytes, queue_);
+  }
+
+  // Where the host writes an input, and the copy from there to where kernels read it.
+  std::byte* begin_feed(const plan::Feed& body) const {
+    return c_.data(c_.gpu != nullptr ? body.pinned : body.into);
+  }
+  Result<void> end_feed(const plan::Feed& body, std::int64_t offset_bytes,
+                        std::int64_t size_bytes) const {
+    if (c_.gpu == nullptr) return {};
+    return c_.gpu->copy(c_.data(body.into) + offset_bytes, c_.data(body.pinned) + offset_bytes,
+                        size_bytes, queue_);
+  }
+
   // Rows past the batch, up to its shape class, hold token 0 without a target.
-  Result<void> feed_rows(plan::BufferId into, std::span<const std::int32_t> from,
+  Result<void> feed_rows(const plan::Feed& body, std::span<const std::int32_t> from,
                          std::int32_t rest) const {
     UK_CHECK(static_cast<std::int64_t>(from.size()) == c_.rows,
              fmt::format("{}: {} values for {} rows", op_.label, from.size(), c_.rows));
-    auto* to = reinterpret_cast<std::int32_t*>(c_.data(into));
+    auto* to = reinterpret_cast<std::int32_t*>(begin_feed(body));
     std::copy(from.begin(), from.end(), to);
     std::fill(to + c_.rows, to + c_.class_rows, rest);
-    return {};
+    return end_feed(body, 0, bytes_of(DType::i32, c_.class_rows));
   }
   // Every row past the batch is a sequence of its own, so that it costs no attention.
-  Result<void> feed_starts(plan::BufferId into) const {
+  Result<void> feed_starts(const plan::Feed& body) const {
     const auto from = c_.inputs->sequence_starts;
-    auto* to = reinterpret_cast<std::int32_t*>(c_.data(into));
+    auto* to = reinterpret_cast<std::int32_t*>(begin_feed(body));
     UK_CHECK(!from.empty() && from.back() == c_.rows &&
                  static_cast<std::int64_t>(from.size()) <= c_.rows + 1,
              "sequence starts end with the number of rows");
@@ -240,12 +270,12 @@ class Runner {
     for (std::int64_t row = c_.rows + 1; row <= c_.class_rows; ++row)
       to[at++] = static_cast<std::int32_t>(row);
     while (at <= c_.class_rows) to[at++] = static_cast<std::int32_t>(c_.class_rows);
-    return {};
+    return end_feed(body, 0, bytes_of(DType::i32, c_.class_rows + 1));
   }
-  Result<void> feed_bytes(plan::BufferId into, std::int64_t offset_bytes, const void* from,
+  Result<void> feed_bytes(const plan::Feed& body, std::int64_t offset_bytes, const void* from,
                           std::size_t size_bytes) const {
-    std::memcpy(c_.data(into) + offset_bytes, from, size_bytes);
-    return {};
+    std::memcpy(begin_feed(body) + offset_bytes, from, size_bytes);
+    return end_feed(body, offset_bytes, static_cast<std::int64_t>(size_bytes));
   }
 
   const Context& c_;

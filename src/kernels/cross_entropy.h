@@ -17,6 +17,7 @@ struct CrossEntropyArgs {
   TensorView loss;
   TensorView gradient_scale;
   bool with_gradient = true;
+  TensorView scratch;  // CUDA: cross_entropy_scratch_bytes(rows), the loss of each row
 };
 
 constexpr std::int32_t ignore_target = -100;

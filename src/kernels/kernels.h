@@ -49,5 +49,9 @@ struct KernelTable {
 const KernelTable& reference_kernels();
 /// Vectorised; AVX2 at least, AVX-512 where the processor has it.
 const KernelTable& cpu_kernels();
+/// For queues of a device::Gpu; every pointer is to memory that the GPU reaches. Calls return once queued,
+/// allocate no memory of any space once an operation of the same shape has run, and have fixed orders
+/// too: docs/numerics.md. Only a build with CUDA has it, and only there can a GPU be opened.
+const KernelTable& cuda_kernels();
 
 }  // namespace underkeel::kernels

@@ -17,7 +17,8 @@ struct MatmulArgs {
   bool transpose_a = false;
   bool transpose_b = false;
   bool accumulate = false;
-  TensorView bias;  // data == nullptr: none
+  TensorView bias;     // data == nullptr: none
+  TensorView scratch;  // CUDA: what the matrix library may use, cuda_matmul_workspace_bytes
 };
 
 /// sum (C) [+]= column sums of x (rows, C): the gradient of a bias.

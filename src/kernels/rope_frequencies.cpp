@@ -4,15 +4,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/rope_wavelength.h"
+
 namespace underkeel::kernels {
 
 namespace {
-
-// base^(2j/E), with the exponent and the power each rounded to f32.
-float pair_wavelength(float base, std::int64_t head_width, std::int64_t pair_index) {
-  const float exponent = static_cast<float>(2 * pair_index) / static_cast<float>(head_width);
-  return static_cast<float>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
-}
 
 // The pair whose wave turns `rotations` times within the original length.
 double yarn_pair_of(const RopeConstants& constants, double head_width, double rotations) {
@@ -52,16 +48,8 @@ RopeFrequencies rope_frequencies(const RopeConstants& constants, std::int64_t he
                          .head_width = head_width,
                          .base = static_cast<float>(constants.theta)};
   const auto width = static_cast<double>(head_width);
-  if (constants.kind == RopeKind::dynamic && head_width > 2) {
-    const std::int64_t length = std::max(constants.max_position_embeddings, longest_position + 1);
-    const float stretch = static_cast<float>(constants.factor) * static_cast<float>(length) /
-                              static_cast<float>(constants.max_position_embeddings) -
-                          static_cast<float>(constants.factor - 1);
-    const auto power =
-        static_cast<float>(std::pow(static_cast<double>(stretch),
-                                    static_cast<double>(static_cast<float>(width / (width - 2)))));
-    result.base = static_cast<float>(constants.theta) * power;
-  }
+  if (constants.kind == RopeKind::dynamic)
+    result.base = raised_theta(constants, head_width, longest_position);
   if (constants.kind == RopeKind::yarn) {
     result.ramp_low = yarn_pair_of(constants, width, constants.beta_fast);
     result.ramp_high = yarn_pair_of(constants, width, constants.beta_slow);

@@ -121,22 +121,24 @@ void check_shapes(const ColumnSumArgs& args) {
   check_type_or_f32(args.sum, args.x.type, "column_sum sum");
 }
 
-void check_shapes(const EmbeddingForwardArgs& args) {
+void check_shapes(const EmbeddingForwardArgs& args, TokenValues tokens) {
   check_storage(args.weight, "embedding weight");
   check_storage(args.out, "embedding out");
   check_vector(args.tokens, args.out.rows, "embedding tokens");
   check_type(args.tokens, DType::i32, "embedding tokens");
   check_matrix(args.out, args.out.rows, args.weight.columns, "embedding out");
-  check_tokens(args.tokens, args.weight.rows, false, "embedding tokens");
+  if (tokens == TokenValues::here)
+    check_tokens(args.tokens, args.weight.rows, false, "embedding tokens");
 }
 
-void check_shapes(const EmbeddingBackwardArgs& args) {
+void check_shapes(const EmbeddingBackwardArgs& args, TokenValues tokens) {
   check_storage(args.dout, "embedding dout");
   check_type(args.dweight, DType::f32, "embedding dweight");
   check_vector(args.tokens, args.dout.rows, "embedding tokens");
   check_type(args.tokens, DType::i32, "embedding tokens");
   check_matrix(args.dout, args.dout.rows, args.dweight.columns, "embedding dout");
-  check_tokens(args.tokens, args.dweight.rows, false, "embedding tokens");
+  if (tokens == TokenValues::here)
+    check_tokens(args.tokens, args.dweight.rows, false, "embedding tokens");
 }
 
 std::int64_t check_shapes(const RmsNormForwardArgs& args) {
@@ -219,11 +221,12 @@ void check_shapes(const SwigluBackwardArgs& args) {
   }
 }
 
-void check_shapes(const CrossEntropyArgs& args) {
+void check_shapes(const CrossEntropyArgs& args, TokenValues tokens) {
   check_storage(args.logits, "cross_entropy logits");
   check_vector(args.targets, args.logits.rows, "cross_entropy targets");
   check_type(args.targets, DType::i32, "cross_entropy targets");
-  check_tokens(args.targets, args.logits.columns, true, "cross_entropy targets");
+  if (tokens == TokenValues::here)
+    check_tokens(args.targets, args.logits.columns, true, "cross_entropy targets");
   check_vector(args.loss, 1, "cross_entropy loss");
   check_type(args.loss, DType::f64, "cross_entropy loss");
   if (args.with_gradient) {

@@ -22,10 +22,14 @@ struct AttentionShape {
 /// f32, bf16 or f16.
 bool is_storage_type(DType type);
 
+/// Whether the values of tokens and targets can be read here and are checked too. Those on a GPU come
+/// from a loader that has held them against the vocabulary.
+enum class TokenValues { here, on_device };
+
 MatmulShape check_shapes(const MatmulArgs& args);
 void check_shapes(const ColumnSumArgs& args);
-void check_shapes(const EmbeddingForwardArgs& args);
-void check_shapes(const EmbeddingBackwardArgs& args);
+void check_shapes(const EmbeddingForwardArgs& args, TokenValues tokens = TokenValues::here);
+void check_shapes(const EmbeddingBackwardArgs& args, TokenValues tokens = TokenValues::here);
 /// C, the elements of one group.
 std::int64_t check_shapes(const RmsNormForwardArgs& args);
 std::int64_t check_shapes(const RmsNormBackwardArgs& args);
@@ -35,7 +39,7 @@ AttentionShape check_shapes(const AttentionForwardArgs& args);
 AttentionShape check_shapes(const AttentionBackwardArgs& args);
 void check_shapes(const SwigluForwardArgs& args);
 void check_shapes(const SwigluBackwardArgs& args);
-void check_shapes(const CrossEntropyArgs& args);
+void check_shapes(const CrossEntropyArgs& args, TokenValues tokens = TokenValues::here);
 void check_shapes(const CopyArgs& args);
 void check_shapes(const AddArgs& args);
 void check_shapes(const FillArgs& args);

@@ -13,6 +13,7 @@ struct SumSquaresArgs {
   TensorView x;    // one row; f32, bf16 or f16
   TensorView sum;  // (1) f64
   bool accumulate = false;
+  TensorView scratch;  // CUDA: sum_squares_scratch_bytes(elements), the sum of each block
 };
 
 constexpr std::int64_t sum_squares_block = 16'384;

@@ -156,18 +156,20 @@ std::string OpText::of(const Op& op) const {
                                body.first ? "" : "+= ", name(body.into));
           },
           [&](const SumSquares& body) {
-            return fmt::format("own part of {} -> {}[{}]", name(body.gradient), name(body.sums),
-                               body.slot);
+            return fmt::format("own part of {} -> {}[{}]{}", name(body.gradient), name(body.sums),
+                               body.slot, with_staging(body.scratch));
           },
           [&](const Update& body) {
             return fmt::format("adamw {} -> {}", name(body.gradient),
                                schedule_.unit(body.unit).name);
           },
           [&](const Feed& body) {
-            return fmt::format("input {} -> {}", plan::name_of(body.input), name(body.into));
+            return fmt::format("input {} -> {}{}", plan::name_of(body.input), name(body.into),
+                               with_staging(body.pinned));
           },
           [&](const Publish& body) {
-            return fmt::format("{} -> output {}", name(body.from), plan::name_of(body.output));
+            return fmt::format("{} -> output {}{}", name(body.from), plan::name_of(body.output),
+                               with_staging(body.pinned));
           },
           [&](const CopyOut& body) {
             return fmt::format("{} -> {}", piece(body.piece), name(body.staging));

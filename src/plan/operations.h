@@ -156,6 +156,7 @@ struct SumSquares {
   BufferId gradient = no_buffer;
   BufferId sums = no_buffer;
   std::int64_t slot = 0;
+  BufferId scratch = no_buffer;  // on a GPU
 };
 /// One AdamW step over what the rank holds of the unit's optimizer state.
 struct Update {
@@ -183,6 +184,7 @@ std::string_view name_of(Input input);
 struct Feed {
   Input input = Input::tokens;
   BufferId into = no_buffer;
+  BufferId pinned = no_buffer;  // on a GPU: host memory that the copy starts from
 };
 /// Values that ranks add up once per window, f64: the loss summed over trained tokens, and a control
 /// word (how many ranks ask for something; see train/control.h).
@@ -196,6 +198,7 @@ std::string_view name_of(Output output);
 struct Publish {
   Output output = Output::totals;
   BufferId from = no_buffer;
+  BufferId pinned = no_buffer;  // on a GPU: host memory that the copy ends in
 };
 
 /// Parts of a unit that a checkpoint holds.

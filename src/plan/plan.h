@@ -50,6 +50,7 @@ struct Plan {
   std::vector<Peak> peaks;  // one per segment and space that has any buffer
   std::array<std::int64_t, memory_space_count> persistent_bytes{};
   std::vector<Decision> decisions;
+  bool on_gpu = false;  // `device` is a GPU's memory; else a rank's own part of the host's
   std::int64_t world_size = 1;
   int stage = 0;
   std::int64_t accumulation_steps = 1;

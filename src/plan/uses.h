@@ -89,6 +89,7 @@ void for_each_use(const Schedule& schedule, const Op& op, Visit&& visit) {
                  [&](const SumSquares& body) {
                    read(body.gradient);
                    change(body.sums);
+                   write(body.scratch);
                  },
                  [&](const Update& body) {
                    const Unit& unit = schedule.unit(body.unit);
@@ -100,8 +101,14 @@ void for_each_use(const Schedule& schedule, const Op& op, Visit&& visit) {
                    change(unit.master);
                    change(unit.weights);
                  },
-                 [&](const Feed& body) { write(body.into); },
-                 [&](const Publish& body) { read(body.from); },
+                 [&](const Feed& body) {
+                   write(body.into);
+                   write(body.pinned);
+                 },
+                 [&](const Publish& body) {
+                   read(body.from);
+                   write(body.pinned);
+                 },
                  [&](const CopyOut& body) {
                    read(body.state);
                    write(body.staging);

@@ -93,6 +93,10 @@ void build_update(Builder& builder, BufferId totals);
 void build_evaluate_end(Builder& builder, BufferId totals);
 void build_state_segments(Builder& builder);
 
+/// On a GPU: pinned twins of what crosses the link, the matrix library's workspace, and scratch for sums
+/// that are added in a written order.
+void serve_gpu(Builder& builder);
+
 /// The bytes through which state moves to and from disk.
 constexpr int staging_ring_size = 2;
 

@@ -33,10 +33,18 @@ double flops_of(const plan::Compute& body) {
   }
 }
 
+/// Bytes that a kernel may use and mostly does not.
+bool is_room(const plan::Compute& body, const plan::Operand& operand) {
+  constexpr std::size_t workspace_operand = 4;
+  return body.kernel == plan::Kernel::matmul && body.operands.size() > workspace_operand &&
+         &operand == &body.operands[workspace_operand];
+}
+
 double bytes_of_operands(const plan::Compute& body) {
   double bytes = 0;
   for (const plan::Operand& operand : body.operands) {
     if (operand.buffer == plan::no_buffer) continue;
+    if (is_room(body, operand)) continue;
     const double size =
         static_cast<double>(bytes_of(operand.type, rows_of(operand) * operand.columns));
     bytes += operand.access == plan::Access::read_write ? 2 * size : size;

@@ -125,6 +125,7 @@ std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_p
 Request request_on(const spec::HardwareSpec& machine, const Placement& placement,
                    const spec::ModelSpec& model, const spec::RunConfig& run) {
   Request request = request_of(model, run, placement.world_size);
+  request.on_gpu = machine.gpus_per_node > 0;
   const int threads_per_rank =
       run.threads_per_rank > 0
           ? run.threads_per_rank

@@ -249,15 +249,18 @@ plan::Plan make_plan(const Request& request) {
   lay_out_units(builder);
   build_segments(builder);
   build_program(schedule);
+  if (request.on_gpu) serve_gpu(builder);
   for (plan::Segment& segment : schedule.segments) {
     assign_lanes(segment, request.bounds.overlap_comm);
     place_lifetimes(schedule, segment);
   }
   plan::Plan plan;
-  plan.layout = lay_out_arenas(schedule, 64);
+  // Cache lines; on a GPU what the matrix library assumes.
+  plan.layout = lay_out_arenas(schedule, request.on_gpu ? 256 : 64);
   add_edges(schedule, plan.layout);
   estimate_costs(schedule, request.world_size);
   plan.schedule = std::move(builder.schedule);
+  plan.on_gpu = request.on_gpu;
   plan.world_size = request.world_size;
   plan.stage = request.stage;
   plan.accumulation_steps = request.accumulation_steps;

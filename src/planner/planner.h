@@ -15,6 +15,7 @@ namespace underkeel::planner {
 /// Everything that a plan depends on.
 struct Request {
   spec::ModelSpec model;
+  bool on_gpu = false;  // `device` is a GPU's memory
   std::int64_t world_size = 1;
   int stage = 0;
   DType weight_type = DType::f32;      // what kernels read and what is exported

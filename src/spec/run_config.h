@@ -133,9 +133,9 @@ struct RunConfig {
   bool log_first_step = false;
   bool plot_loss = false;
   // The `underkeel:` mapping.
-  std::string device = "cpu";  // "cpu" or "auto"
-  int ranks = 1;               // ranks as threads, when not started by MPI
-  int threads_per_rank = 0;    // 0: cores / ranks on the node
+  std::string device = "auto";  // "cpu", "cuda", or "auto": a GPU where there is one
+  int ranks = 1;                // ranks as threads, when not started by MPI
+  int threads_per_rank = 0;     // 0: cores / ranks on the node
   double collective_time_limit_s = 1800;
   double save_time_limit_s = 1800;
   std::optional<std::int64_t> device_budget_bytes;

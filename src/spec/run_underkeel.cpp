@@ -130,9 +130,8 @@ void read_underkeel(RunReading& reading) {
   constexpr NumberRange seconds = {.least = 0, .most = 1e9, .least_is_allowed = false};
 
   const auto device = fields.text("device");
-  if (device && *device != "cpu" && *device != "auto")
-    fields.problem("device", fmt::format("device `{}` is not built yet", *device),
-                   "write cpu or auto", ErrorCode::unsupported);
+  if (device && *device != "cpu" && *device != "cuda" && *device != "auto")
+    fields.problem("device", fmt::format("`{}` is no device", *device), "write cpu, cuda or auto");
   run.device = top.keep<std::string>("device", device, run.device);
   run.ranks = static_cast<int>(
       top.keep<std::int64_t>("ranks", fields.integer("ranks", {1, 4096}), run.ranks));

@@ -14,6 +14,7 @@
 #include "kernels/facts/facts.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
+#include "train/choose_gpu.h"
 #include "train/process_memory.h"
 #include "train/side_files.h"
 
@@ -120,11 +121,13 @@ Result<std::optional<Resume>> find_resume(io::FileSystem& files, const Job& job,
 MemoryToCome memory_to_come(const Job& job) {
   std::int64_t arenas = 0;
   for (const std::int64_t size_bytes : job.plan.layout.size_bytes) arenas += size_bytes;
+  if (job.gpu) arenas -= job.plan.layout.size_bytes[index(plan::MemorySpace::device)];
   const std::int64_t ranks = job.ranks_in_process;
   return {.arena_bytes = ranks * arenas,
           .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
           .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
           .log_bytes = 2 * mebibyte,
+          .driver_bytes = job.gpu ? 512 * mebibyte : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
 }
 
@@ -194,7 +197,14 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY(config_text,
          files.read_text(io::join_path(job.model_folder.string(), "config.json"), 16'000'000));
   job.model_config_text = std::move(config_text);
-  const spec::HardwareSpec machine = spec::this_machine();
+  std::vector<std::string> device_notes;
+  UK_TRY(gpu, choose_gpu(run, world_size, device_notes));
+  job.gpu = std::move(gpu);
+  spec::HardwareSpec machine = spec::this_machine();
+  if (job.gpu) {
+    UK_TRY(with_its_gpu, with_gpu(machine, *job.gpu));
+    machine = std::move(with_its_gpu);
+  }
   job.threads_per_rank = run.threads_per_rank > 0
                              ? run.threads_per_rank
                              : std::max(1, machine.cores / world.ranks_on_node);
@@ -228,6 +238,7 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY(datasets, read_data(files, job));
   job.datasets = std::move(datasets);
   job.notes = run.notes;
+  job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
   job.notes.insert(job.notes.end(), job.datasets.notes.begin(), job.datasets.notes.end());
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
   job.updates_per_epoch = sampler.updates_per_epoch();

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "device/gpu.h"
 #include "io/checkpoint.h"
 #include "plan/plan.h"
 #include "spec/model_spec.h"
@@ -44,6 +45,7 @@ struct Job {
   int threads_per_rank = 1;
   int ranks_in_process = 1;
   std::int64_t planned_process_bytes = 0;  // bound on this process's resident memory
+  std::shared_ptr<device::Gpu> gpu;        // null: the CPU
   plan::Plan plan;
   data::Datasets datasets;
   std::int64_t updates_per_epoch = 0;

@@ -102,7 +102,9 @@ Result<void> RankLoop::load() {
   UK_TRY_VOID(enter("load"));
   exec::ExecutorOptions options;
   options.thread_count = job_.threads_per_rank;
-  UK_TRY(executor, exec::Executor::make(job_.plan, kernels::cpu_kernels(), collectives_, options));
+  options.gpu = job_.gpu.get();
+  const kernels::KernelTable& kernels = job_.gpu ? kernels::cuda_kernels() : kernels::cpu_kernels();
+  UK_TRY(executor, exec::Executor::make(job_.plan, kernels, collectives_, options));
   executor_ = std::move(executor);
   const std::int64_t evaluations =
       job_.run.evaluation.strategy == spec::Cadence::no ? 1 : job_.total_steps;

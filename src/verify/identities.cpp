@@ -68,6 +68,7 @@ struct Identities {
                      unit(at, op.unit);
                      buffer(at, op.gradient, "the gradient");
                      buffer(at, op.sums, "the sums");
+                     buffer_or_none(at, op.scratch, "scratch");
                    },
                    [&](const Update& op) {
                      unit(at, op.unit);
@@ -75,8 +76,14 @@ struct Identities {
                      buffer(at, op.step_values, "the step's values");
                      buffer_or_none(at, op.clip, "the clip factor");
                    },
-                   [&](const Feed& op) { buffer(at, op.into, "where the input goes"); },
-                   [&](const Publish& op) { buffer(at, op.from, "what is published"); },
+                   [&](const Feed& op) {
+                     buffer(at, op.into, "where the input goes");
+                     buffer_or_none(at, op.pinned, "where the copy starts");
+                   },
+                   [&](const Publish& op) {
+                     buffer(at, op.from, "what is published");
+                     buffer_or_none(at, op.pinned, "where the copy ends");
+                   },
                    [&](const CopyOut& op) {
                      unit(at, op.piece.unit);
                      buffer(at, op.state, "the state");

@@ -202,8 +202,15 @@ struct Sizes {
               const Unit& unit = schedule.unit(body.unit);
               is_home(body.gradient, unit.gradient, unit, "gradient");
             },
-            [&](const Feed&) { /* the caller's size is known only when it runs */ },
-            [&](const Publish&) { /* as above */ },
+            // The caller's size is known only when it runs; a twin holds what it is the twin of.
+            [&](const Feed& body) {
+              if (body.pinned != no_buffer)
+                holds(body.pinned, schedule.buffer(body.into).size_bytes);
+            },
+            [&](const Publish& body) {
+              if (body.pinned != no_buffer)
+                holds(body.pinned, schedule.buffer(body.from).size_bytes);
+            },
             [&](const CopyOut& body) { home_piece(body.piece, body.staging, body.state); },
             [&](const Save& body) { piece(body.piece, body.staging); },
             [&](const Load& body) { piece(body.piece, body.staging); },

@@ -65,6 +65,9 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
   const double score_gradient_error =
       2 * dot_terms * (2 * probability_error + 2 * sum_bound(width + 2)) +
       2 * dot_terms * (type == DType::f32 ? 0 : rounding(type));  // delta reads the rounded out
+  // Tensor cores take probabilities in the storage type: half a spacing of each.
+  const double rounded = type == DType::f32 ? 0 : rounding(type) / 2;
+  const double score_gradient_rounded = 2 * dot_terms * 2 * rounded;
   const auto group = static_cast<double>(options.query_heads / options.key_heads);
   const double queries = group * (1 + std::log(static_cast<double>(rows + 1))) * 4;  // sum of p
   const double scale_wide = static_cast<double>(scale);
@@ -94,7 +97,7 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
                     .type = type,
                     .rows = rows,
                     .columns = q_columns,
-                    .bound = {.absolute = probability_error},
+                    .bound = {.absolute = probability_error, .from_tensor_cores = rounded},
                     .stride_gap = gap};
   const Operand lse{.name = "lse",
                     .role = Role::output,
@@ -121,13 +124,16 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
   forward.run = run_forward;
 
   Case backward{.operation = "attention_backward", .name = name};
-  const auto gradient = [&](const char* label, std::int64_t columns, double absolute) {
+  const auto gradient = [&](const char* label, std::int64_t columns, double absolute,
+                            double from_tensor_cores) {
     return Operand{.name = label,
                    .role = Role::output,
                    .type = type,
                    .rows = rows,
                    .columns = columns,
-                   .bound = {.absolute = absolute, .relative_l2 = 2e-5},
+                   .bound = {.absolute = absolute,
+                             .relative_l2 = 2e-5,
+                             .from_tensor_cores = from_tensor_cores},
                    .stride_gap = gap};
   };
   const std::int64_t scratch_bytes =
@@ -145,9 +151,11 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
        .columns = q_columns,
        .fill = uniform(34, 1),
        .stride_gap = gap},
-      gradient("dq", q_columns, scale_wide * score_gradient_error),
-      gradient("dk", k_columns, scale_wide * score_gradient_error * queries * 4),
-      gradient("dv", k_columns, queries * probability_error),
+      gradient("dq", q_columns, scale_wide * score_gradient_error,
+               scale_wide * score_gradient_rounded),
+      gradient("dk", k_columns, scale_wide * score_gradient_error * queries * 4,
+               scale_wide * score_gradient_rounded * queries * 4),
+      gradient("dv", k_columns, queries * probability_error, queries * rounded),
       {.name = "scratch", .role = Role::scratch, .type = DType::u8, .columns = scratch_bytes}};
   backward.operands[4].role = Role::prepared;
   backward.operands[5].role = Role::prepared;
@@ -201,6 +209,8 @@ inline void add_attention_cases(std::vector<Case>& all) {
     push({"packed with empty ones", {0, 37, 1, 0, 70, 2, 0}, 4, 2, 16, 0, type}, false, false);
     push({"window", {150}, 2, 2, 20, 13, type}, false, false);
     push({"no rows", {}, 4, 2, 16, 0, type}, false, false);
+    push({"usual width", {70, 3, 100}, 4, 2, 64, 0, type, 64}, false, false);
+    push({"usual width, window", {150}, 2, 1, 128, 40, type}, false, false);
   }
   push({"longer than tiles", {259}, 1, 1, 67 - 3, 0}, false, false);
   push({"odd head width", {67}, 3, 1, 67}, false, false);

@@ -32,6 +32,7 @@ struct Bound {
   int roundings = 1;
   double relative_l2 = 5e-6;  // of f32 work alone; see docs/numerics.md
   bool same_bits = false;
+  double from_tensor_cores = 0;  // more of `absolute` where 16-bit operands are made on the way
 };
 
 using Fill = std::function<double(std::int64_t row, std::int64_t column)>;
@@ -133,6 +134,24 @@ class Instance {
     if (case_->prepare) case_->prepare(views_, queue);
   }
   void run(const KernelTable& table, device::Queue& queue) { case_->run(table, views_, queue); }
+
+  /// An operand's memory with the guard bytes around it, to be copied to a device and back.
+  struct Region {
+    int operand = 0;
+    std::byte* begin = nullptr;
+    std::int64_t size_bytes = 0;
+    std::int64_t data_offset = 0;  // of element (0, 0)
+  };
+  std::vector<Region> regions() {
+    std::vector<Region> all;
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      if (blocks_[i].bytes)
+        all.push_back({.operand = static_cast<int>(i),
+                       .begin = blocks_[i].bytes.get() + blocks_[i].offset - guard_bytes,
+                       .size_bytes = blocks_[i].size_bytes + 2 * guard_bytes,
+                       .data_offset = guard_bytes});
+    return all;
+  }
 
   /// Operands outside whose elements something was written.
   std::vector<std::string> damaged() const {

@@ -7,6 +7,7 @@
 
 #include "kernels/bounds.h"
 #include "kernels/case.h"
+#include "kernels/facts/facts.h"
 
 namespace underkeel::kernels::cases {
 
@@ -82,9 +83,13 @@ inline Case sum_squares_case(std::int64_t elements, DType type, bool accumulate)
                     .role = accumulate ? Role::in_out : Role::output,
                     .type = DType::f64,
                     .fill = accumulate ? constant(1.5) : Fill{},
-                    .bound = {.same_bits = true}}};
+                    .bound = {.same_bits = true}},
+                   {.name = "scratch",
+                    .role = Role::scratch,
+                    .type = DType::u8,
+                    .columns = sum_squares_scratch_bytes(elements)}};
   item.run = [=](const KernelTable& table, Views v, device::Queue& queue) {
-    table.sum_squares({.x = v[0], .sum = v[1], .accumulate = accumulate}, queue);
+    table.sum_squares({.x = v[0], .sum = v[1], .accumulate = accumulate, .scratch = v[2]}, queue);
   };
   return item;
 }
@@ -158,9 +163,11 @@ inline void add_element_cases(std::vector<Case>& all) {
       all.push_back(copy_case(67, 131, from, to, 6));
       all.push_back(copy_case(1, 100'003, from, to, 0));
       all.push_back(copy_case(0, 131, from, to, 0));
+      all.push_back(copy_case(19, 64, from, to, 16));  // aligned for wide loads
       all.push_back(add_case(67, 131, from, to, 6));
       all.push_back(add_case(1, 100'003, from, to, 0));
       all.push_back(add_case(0, 131, from, to, 0));
+      all.push_back(add_case(19, 64, from, to, 16));
       all.push_back(adamw_case(1031, from, to, true, true));
     }
     all.push_back(sum_squares_case(0, from, false));

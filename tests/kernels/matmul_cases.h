@@ -28,27 +28,29 @@ inline Case matmul_case(const MatmulCase& options) {
   // Terms are products of two uniform numbers, a quarter each on average; 1.5 for the spread.
   const double magnitude = 1.5 * (static_cast<double>(k) / 4 + 2) + 2;
   const Bound bound{.absolute = sum_bound(k + 2) * magnitude};
-  item.operands = {{.name = "a",
-                    .type = type,
-                    .rows = ta ? k : m,
-                    .columns = ta ? m : k,
-                    .fill = uniform(11, 1),
-                    .stride_gap = gap},
-                   {.name = "b",
-                    .type = type,
-                    .rows = tb ? n : k,
-                    .columns = tb ? k : n,
-                    .fill = uniform(12, 1),
-                    .stride_gap = gap},
-                   {.name = "c",
-                    .role = accumulate ? Role::in_out : Role::output,
-                    .type = c_type,
-                    .rows = m,
-                    .columns = n,
-                    .fill = accumulate ? uniform(13, 1) : Fill{},
-                    .bound = bound,
-                    .stride_gap = gap},
-                   {.name = "bias", .type = type, .columns = n, .fill = uniform(14, 1)}};
+  item.operands = {
+      {.name = "a",
+       .type = type,
+       .rows = ta ? k : m,
+       .columns = ta ? m : k,
+       .fill = uniform(11, 1),
+       .stride_gap = gap},
+      {.name = "b",
+       .type = type,
+       .rows = tb ? n : k,
+       .columns = tb ? k : n,
+       .fill = uniform(12, 1),
+       .stride_gap = gap},
+      {.name = "c",
+       .role = accumulate ? Role::in_out : Role::output,
+       .type = c_type,
+       .rows = m,
+       .columns = n,
+       .fill = accumulate ? uniform(13, 1) : Fill{},
+       .bound = bound,
+       .stride_gap = gap},
+      {.name = "bias", .type = type, .columns = n, .fill = uniform(14, 1)},
+      {.name = "scratch", .role = Role::scratch, .type = DType::u8, .columns = 1 << 16}};
   item.run = [=](const KernelTable& table, Views v, device::Queue& queue) {
     table.matmul({.a = v[0],
                   .b = v[1],
@@ -56,7 +58,8 @@ inline Case matmul_case(const MatmulCase& options) {
                   .transpose_a = ta,
                   .transpose_b = tb,
                   .accumulate = accumulate,
-                  .bias = bias ? v[3] : TensorView{}},
+                  .bias = bias ? v[3] : TensorView{},
+                  .scratch = v[4]},
                  queue);
   };
   item.flops = static_cast<double>(matmul_flops(m, n, k));

@@ -259,13 +259,18 @@ inline Case cross_entropy_case(std::int64_t rows, std::int64_t vocabulary, DType
                     .type = DType::f64,
                     .fill = constant(3),
                     .bound = {.absolute = row_error * 16 * static_cast<double>(rows + 1)}},
-                   {.name = "gradient_scale", .fill = constant(scale)}};
+                   {.name = "gradient_scale", .fill = constant(scale)},
+                   {.name = "scratch",
+                    .role = Role::scratch,
+                    .type = DType::u8,
+                    .columns = cross_entropy_scratch_bytes(rows)}};
   item.run = [=](const KernelTable& table, Views v, device::Queue& queue) {
     table.cross_entropy({.logits = v[0],
                          .targets = v[1],
                          .loss = v[2],
                          .gradient_scale = v[3],
-                         .with_gradient = with_gradient},
+                         .with_gradient = with_gradient,
+                         .scratch = v[4]},
                         queue);
   };
   if (type == DType::f32 && with_gradient && rows * vocabulary < 4000) {
@@ -339,6 +344,10 @@ inline void add_row_cases(std::vector<Case>& all) {
     add_norm_cases(all, {0, 67, 1, type, type});
     add_norm_cases(all, {0, 67, 1, type, f32, false, true});
     add_norm_cases(all, {1, 1, 1, type, type});
+    add_norm_cases(all,
+                   {70, 2304, 1, type, f32, true, false, false, 8});  // wider than a warp holds
+    add_norm_cases(all, {5, 1501, 1, type, type});
+    add_norm_cases(all, {65, 128, 3, type, f32, false, false, false, 128});
     for (const bool inverse : {false, true}) {
       all.push_back(rope_apply_case(67, 3, 22, type, inverse, 5));
       all.push_back(rope_apply_case(131, 4, 64, type, inverse, 0));
@@ -354,11 +363,13 @@ inline void add_row_cases(std::vector<Case>& all) {
       all.push_back(cross_entropy_case(9, 5003, type, with_gradient, 0));
       all.push_back(cross_entropy_case(0, 259, type, with_gradient, 0));
       all.push_back(cross_entropy_case(5, 2, type, with_gradient, 0));
+      all.push_back(cross_entropy_case(7, 4096, type, with_gradient, 8));
     }
     for (const bool accumulate : {false, true}) {
       add_embedding_cases(all, 67, 19, 131, type, accumulate, 5);
       add_embedding_cases(all, 0, 19, 67, type, accumulate, 0);
       add_embedding_cases(all, 131, 259, 300, type, accumulate, 0);
+      add_embedding_cases(all, 300, 5, 64, type, accumulate, 8);
     }
   }
   add_norm_cases(all, {13, 17});

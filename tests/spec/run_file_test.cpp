@@ -361,7 +361,7 @@ TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
       {"ranks: 2", "it belongs under `underkeel:`, as underkeel.ranks"},
       {"zero_optimization: {stage: 2}", "it belongs in the DeepSpeed config"},
       {"underkeel: 3", "a mapping is wanted, 3 was found"},
-      {"underkeel: {device: cuda}", "device `cuda` is not built yet"},
+      {"underkeel: {device: tpu}", "`tpu` is no device"},
       {"underkeel: {recompute: all}", "`all` is no level of recomputation"},
       {"underkeel: {ranks: 0}", "0 is out of range: 1 to 4096 is wanted"},
       {"underkeel: {memory: {device: lots}}", "`lots` is not a size in bytes"},

@@ -37,9 +37,18 @@ std::int64_t loss_chunk_rows(std::int64_t vocabulary) {
   return std::max<std::int64_t>(16, rows / 16 * 16);
 }
 
-std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t /*query_heads*/,
+std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t query_heads,
                                               std::int64_t key_heads, std::int64_t head_width) {
-  return 2 * rows * key_heads * round_up(head_width, 16) * 4;
+  return rows * 4 * std::max(2 * key_heads * round_up(head_width, 16), query_heads);
+}
+
+std::int64_t cross_entropy_scratch_bytes(std::int64_t rows) {
+  return rows * bytes_of(DType::f64, 1);
+}
+
+std::int64_t sum_squares_scratch_bytes(std::int64_t element_count) {
+  constexpr std::int64_t block_elements = 16'384;  // of the written order, kernels/sum_squares.h
+  return ceil_div(element_count, block_elements) * bytes_of(DType::f64, 1);
 }
 
 std::int64_t cpu_matmul_overhead_bytes(int thread_count) {

@@ -14,7 +14,7 @@ std::int64_t rms_norm_backward_scratch_bytes(std::int64_t rows, std::int64_t col
 
 /// Attention is refused beyond this width of a head.
 constexpr std::int64_t largest_head_width = 512;
-/// Gradients of keys and values in f32.
+/// Gradients of keys and values in f32 (CPU), or a sum for each row and query head (CUDA).
 std::int64_t attention_backward_scratch_bytes(std::int64_t rows, std::int64_t query_heads,
                                               std::int64_t key_heads, std::int64_t head_width);
 
@@ -30,6 +30,13 @@ std::int64_t attention_backward_flops(std::int64_t rows, std::int64_t query_head
 /// weight and its gradient again.) Depends on the vocabulary alone, so that bits do not depend on
 /// budget or stage.
 std::int64_t loss_chunk_rows(std::int64_t vocabulary);
+
+/// What the CUDA backend keeps until it can be added in order; the CPU's tiles need none of it.
+std::int64_t cross_entropy_scratch_bytes(std::int64_t rows);
+std::int64_t sum_squares_scratch_bytes(std::int64_t element_count);
+/// The most that cuBLASLt may use of a lane's memory; algorithms that need more are not considered. What
+/// its makers recommend for Hopper.
+constexpr std::int64_t cuda_matmul_workspace_bytes = std::int64_t{32} << 20;
 
 /// What the CPU backend holds for each thread that calls kernels (a lane): memory shared by the
 /// tiles of one call, and a slot for each thread of the lane's pool.

@@ -1,0 +1,22 @@
+// A build without CUDA: asking for a GPU is answered with how to get one that has it.
+
+#include "device/gpu.h"
+
+namespace underkeel::device {
+
+namespace {
+tl::unexpected<Error> no_cuda() {
+  return fail(ErrorCode::unsupported, "this build has no CUDA backend", "underkeel.device",
+              "set it to cpu, or build with -DUNDERKEEL_CUDA=ON");
+}
+}  // namespace
+
+Result<std::vector<GpuFacts>> find_gpus() {
+  return no_cuda();
+}
+
+Result<std::unique_ptr<Gpu>> open_gpu(int /*ordinal*/) {
+  return no_cuda();
+}
+
+}  // namespace underkeel::device

@@ -1,0 +1,99 @@
+#include "exec/warm_up.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "plan/uses.h"
+
+namespace underkeel::exec {
+
+namespace {
+
+/// A batch without content: token 0, one sequence, nothing to train on.
+struct EmptyBatch {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> targets;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> starts;
+
+  explicit EmptyBatch(std::int64_t rows)
+      : tokens(static_cast<std::size_t>(rows), 0),
+        targets(static_cast<std::size_t>(rows), kernels::ignore_target),
+        positions(static_cast<std::size_t>(rows), 0),
+        starts{0, static_cast<std::int32_t>(rows)} {}
+
+  Inputs inputs() const {
+    Inputs inputs;
+    inputs.tokens = tokens;
+    inputs.targets = targets;
+    inputs.positions = positions;
+    inputs.sequence_starts = starts;
+    return inputs;
+  }
+};
+
+/// What decides which code an operation runs.
+std::string signature_of(const Context& context, const plan::Op& op) {
+  std::string text = fmt::format("{}", op.body.index());
+  if (const auto* copy = std::get_if<plan::CopyIn>(&op.body))
+    return text + std::string(name_of(context.buffer(copy->state).type));
+  const auto* body = std::get_if<plan::Compute>(&op.body);
+  if (body == nullptr) {
+    plan::for_each_use(context.plan->schedule, op, [&](plan::BufferId id, plan::Access) {
+      text +=
+          fmt::format(" {}:{}", name_of(context.buffer(id).type), context.buffer(id).size_bytes);
+    });
+    return text;
+  }
+  text += fmt::format(" {} {}{}{}{}{} {}", plan::name_of(body->kernel), body->transpose_a,
+                      body->transpose_b, body->accumulate, body->accumulate_weight,
+                      body->with_gradient, body->groups);
+  for (const plan::Operand& operand : body->operands) {
+    const TensorView view = context.view(operand);
+    const auto address = reinterpret_cast<std::uintptr_t>(view.data) % device::gpu_alignment_bytes;
+    text += fmt::format(" {}:{}x{}/{}@{}", name_of(view.type), view.rows, view.columns,
+                        view.row_stride, address);
+  }
+  return text;
+}
+
+bool moves_state(const plan::Op& op) {
+  return std::holds_alternative<plan::Save>(op.body) ||
+         std::holds_alternative<plan::Load>(op.body) ||
+         std::holds_alternative<plan::Acquire>(op.body) ||
+         std::holds_alternative<plan::Release>(op.body);
+}
+
+}  // namespace
+
+Result<void> warm_up(Context context, device::Queue& queue) {
+  Outputs outputs;
+  context.outputs = &outputs;
+  std::unordered_set<std::string> seen;
+  for (const plan::Segment& segment : context.plan->schedule.segments) {
+    for (const std::int64_t class_rows : context.plan->schedule.shape_classes) {
+      const std::int64_t rows = std::min(class_rows, segment.max_rows);
+      const EmptyBatch batch(rows);
+      const Inputs inputs = batch.inputs();
+      context.inputs = &inputs;
+      context.rows = context.class_rows = rows;
+      for (const plan::Op& op : segment.ops) {
+        const bool feeds = std::holds_alternative<plan::Feed>(op.body);
+        if (moves_state(op) || (!feeds && !seen.insert(signature_of(context, op)).second)) continue;
+        UK_TRY_VOID(run_operation(context, op, queue));
+        UK_TRY_VOID(context.gpu->check_launches());
+      }
+      // The host's copies of the batch are read by what is queued.
+      UK_TRY_VOID(context.gpu->synchronize(queue));
+    }
+  }
+  const Arena& arena = (*context.arenas)[index(plan::MemorySpace::device)];
+  UK_TRY_VOID(context.gpu->clear(arena.data(), arena.size_bytes(), queue));
+  return context.gpu->synchronize(queue);
+}
+
+}  // namespace underkeel::exec

@@ -1,0 +1,100 @@
+#pragma once
+// What attention kernels share: which keys a query sees, and a tile of rows in shared memory.
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/reduce.cuh"
+
+namespace underkeel::kernels::cuda {
+
+/// Which pairs of query and key are visible: causal, inside a sequence, within the window.
+struct Visibility {
+  const std::int32_t* starts;  // (rows + 1), ascending
+  std::int32_t row_count;
+  std::int32_t window;  // 0: none
+
+  /// Index of the first start that is after `row`; there is one, since the last start is row_count.
+  __device__ std::int32_t next_start(std::int32_t row) const {
+    std::int32_t low = 0;
+    std::int32_t high = row_count;
+    while (low < high) {
+      const std::int32_t middle = (low + high) / 2;
+      if (starts[middle] > row) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+  __device__ std::int32_t first_key(std::int32_t query) const {
+    const std::int32_t begin = starts[next_start(query) - 1];
+    return window > 0 ? max(begin, query - window + 1) : begin;
+  }
+  /// One past the last query that sees the key.
+  __device__ std::int32_t query_end(std::int32_t key) const {
+    const std::int32_t end = starts[next_start(key)];
+    return window > 0 && window < end - key ? key + window : end;
+  }
+};
+
+/// Copies `count` rows of one head into shared memory as f32, times `factor`; rows past `row_end` are 0.
+template <class T>
+__device__ inline void load_tile(const Rows<const T>& from, std::int64_t first_row, int count,
+                                 std::int64_t row_end, int width, float factor, float* to,
+                                 int to_stride) {
+  for (int i = static_cast<int>(threadIdx.x); i < count * width;
+       i += static_cast<int>(blockDim.x)) {
+    const int row = i / width;
+    const int column = i - row * width;
+    to[row * to_stride + column] =
+        first_row + row < row_end ? to_float(*from.at(first_row + row, column)) * factor : 0.0f;
+  }
+}
+
+template <class T>
+Rows<const T> head_of(const TensorView& view, std::int64_t head, std::int64_t width) {
+  return {view.as<T>() + head * width, view.row_stride};
+}
+
+template <class T>
+struct AttentionForward {
+  Rows<const T> q;
+  Rows<const T> k;
+  Rows<const T> v;
+  Rows<T> out;
+  float* lse;  // (rows, H)
+  Visibility visibility;
+  int query_heads;
+  int group;  // query heads of one key head
+  int width;
+  float scale;
+};
+
+template <class T>
+struct AttentionBackward {
+  Rows<const T> q;
+  Rows<const T> k;
+  Rows<const T> v;
+  Rows<const T> out;
+  Rows<const T> dout;
+  Rows<T> dq;
+  Rows<T> dk;
+  Rows<T> dv;
+  const float* lse;  // (rows, H)
+  float* delta;      // (rows, H): dout . out
+  Visibility visibility;
+  int query_heads;
+  int group;
+  int width;
+  float scale;
+};
+
+/// Raises the kernel's limit of shared memory; most cards have more than the limit that a launch starts with.
+inline void allow_shared_memory(const void* kernel, std::size_t size_bytes) {
+  const cudaError_t error = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(size_bytes));
+  UK_CHECK(error == cudaSuccess,
+           "attention: this GPU has too little shared memory for a head of this width");
+}
+
+}  // namespace underkeel::kernels::cuda
