@@ -1,6 +1,7 @@
 // Attention in f32 for any type and width of a head: tiles in shared memory, a warp for a few rows, a running
 // softmax (Milakov and Gimelshein 2018; Dao et al. 2022). The backward pass has two kernels, one that keeps
 // keys and walks queries and one that keeps queries and walks keys, so that nothing is added by two blocks.
+// Heads that tensor cores can take are theirs (attention_tensor.cu).
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/kernels.h"
@@ -129,8 +130,8 @@ __global__ void __launch_bounds__(threads) differentiate(AttentionBackward<T> ar
   extern __shared__ float memory[];
   const int width = args.width;
   const int stride = width + 1;
-  float* own1 = memory;                       // k or q
-  float* own2 = own1 + warps * Own * width;   // v or dout
+  float* own1 = memory;  // k or q
+  float* own2 = own1 + warps * Own * width;  // v or dout
   float* tile1 = own2 + warps * Own * width;  // q or k
   float* tile2 = tile1 + tile_rows * stride;  // dout or v
   const int lane = static_cast<int>(threadIdx.x) % warp_size;
@@ -195,8 +196,8 @@ __global__ void __launch_bounds__(threads) differentiate(AttentionBackward<T> ar
 #pragma unroll
       for (int r = 0; r < Own; ++r) {
         const std::int32_t own = block_begin + warp * Own + r;
-        const bool visible =
-            OfKeys ? walked >= own && walked < limit[r] : walked >= limit[r] && walked <= own;
+        const bool visible = OfKeys ? walked >= own && walked < limit[r]
+                                    : walked >= limit[r] && walked <= own;
         const float lse = OfKeys ? walked_lse : own_lse[r];
         const float delta = OfKeys ? walked_delta : own_delta[r];
         score[r] = visible ? expf(score[r] * args.scale - lse) : 0.0f;
@@ -282,6 +283,8 @@ void attention_forward(const AttentionForwardArgs& args, device::Queue& queue) {
         .group = static_cast<int>(shape.query_heads / shape.key_heads),
         .width = width,
         .scale = args.scale};
+    if constexpr (!std::is_same_v<T, float>)
+      if (attend_on_tensor_cores(forward, queue)) return;
     with_head_width(width, [&](auto columns, auto own) {
       const std::size_t shared =
           sizeof(float) * static_cast<std::size_t>(warps * own * width + tile_rows * (width + 1) +
@@ -317,9 +320,10 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue)
         .width = width,
         .scale = args.scale};
     const std::int64_t items = shape.rows * shape.query_heads;
-    sum_row_products<T>
-        <<<static_cast<unsigned>((items + warps - 1) / warps), threads, 0, stream_of(queue)>>>(
-            backward);
+    sum_row_products<T><<<static_cast<unsigned>((items + warps - 1) / warps), threads, 0,
+                          stream_of(queue)>>>(backward);
+    if constexpr (!std::is_same_v<T, float>)
+      if (differentiate_on_tensor_cores(backward, queue)) return;
     with_head_width(width, [&](auto columns, auto own) {
       const std::size_t shared =
           sizeof(float) *

@@ -97,4 +97,11 @@ inline void allow_shared_memory(const void* kernel, std::size_t size_bytes) {
            "attention: this GPU has too little shared memory for a head of this width");
 }
 
+/// Attention of 16-bit types on tensor cores. False, and nothing done, for widths or strides that they do not
+/// take. The backward pass needs args.delta filled.
+template <class T>
+bool attend_on_tensor_cores(const AttentionForward<T>& args, const device::Queue& queue);
+template <class T>
+bool differentiate_on_tensor_cores(const AttentionBackward<T>& args, const device::Queue& queue);
+
 }  // namespace underkeel::kernels::cuda
