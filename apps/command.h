@@ -17,6 +17,7 @@ struct Chosen {
   std::function<Result<void>()> run;
 };
 
+void add_bench(CLI::App& app, Chosen& chosen);
 void add_export(CLI::App& app, Chosen& chosen);
 void add_generate(CLI::App& app, Chosen& chosen);
 void add_inspect(CLI::App& app, Chosen& chosen);

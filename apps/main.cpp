@@ -80,6 +80,7 @@ int run(int argument_count, char** arguments) {
   Chosen chosen;
   add_train(app, chosen);
   add_plan(app, chosen);
+  add_bench(app, chosen);
   add_inspect(app, chosen);
   add_export(app, chosen);
   add_generate(app, chosen);

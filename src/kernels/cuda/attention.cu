@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(threads) differentiate(AttentionBackward<T> ar
   extern __shared__ float memory[];
   const int width = args.width;
   const int stride = width + 1;
-  float* own1 = memory;  // k or q
-  float* own2 = own1 + warps * Own * width;  // v or dout
+  float* own1 = memory;                       // k or q
+  float* own2 = own1 + warps * Own * width;   // v or dout
   float* tile1 = own2 + warps * Own * width;  // q or k
   float* tile2 = tile1 + tile_rows * stride;  // dout or v
   const int lane = static_cast<int>(threadIdx.x) % warp_size;
@@ -196,8 +196,8 @@ __global__ void __launch_bounds__(threads) differentiate(AttentionBackward<T> ar
 #pragma unroll
       for (int r = 0; r < Own; ++r) {
         const std::int32_t own = block_begin + warp * Own + r;
-        const bool visible = OfKeys ? walked >= own && walked < limit[r]
-                                    : walked >= limit[r] && walked <= own;
+        const bool visible =
+            OfKeys ? walked >= own && walked < limit[r] : walked >= limit[r] && walked <= own;
         const float lse = OfKeys ? walked_lse : own_lse[r];
         const float delta = OfKeys ? walked_delta : own_delta[r];
         score[r] = visible ? expf(score[r] * args.scale - lse) : 0.0f;
@@ -320,8 +320,9 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue)
         .width = width,
         .scale = args.scale};
     const std::int64_t items = shape.rows * shape.query_heads;
-    sum_row_products<T><<<static_cast<unsigned>((items + warps - 1) / warps), threads, 0,
-                          stream_of(queue)>>>(backward);
+    sum_row_products<T>
+        <<<static_cast<unsigned>((items + warps - 1) / warps), threads, 0, stream_of(queue)>>>(
+            backward);
     if constexpr (!std::is_same_v<T, float>)
       if (differentiate_on_tensor_cores(backward, queue)) return;
     with_head_width(width, [&](auto columns, auto own) {

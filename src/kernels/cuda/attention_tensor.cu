@@ -114,8 +114,7 @@ __global__ void __launch_bounds__(threads, 2) attend(AttentionForward<T> args) {
     __syncthreads();
     if (begin == walk_begin) {
 #pragma unroll
-      for (int step = 0; step < Width / 16; ++step)
-        queries.load_left(warp * 16, step, own[step]);
+      for (int step = 0; step < Width / 16; ++step) queries.load_left(warp * 16, step, own[step]);
     }
     if (begin + forward_tile < block_end) start_tile(begin + forward_tile, slot ^ 1);
     const Tile<Width> keys{tiles + 2 * slot * tile_bytes};
@@ -260,7 +259,7 @@ __global__ void __launch_bounds__(threads, 2) differentiate(AttentionBackward<T>
     own_delta[half] = args.delta[item];
   }
   const float scale = args.scale * log2_of_e;
-  float first[Width / 8][4] = {};               // dk or dq
+  float first[Width / 8][4] = {};                // dk or dq
   float second[OfKeys ? Width / 8 : 1][4] = {};  // dv
 
   for (int tile = 0; tile < tile_count; ++tile) {

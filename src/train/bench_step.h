@@ -1,0 +1,47 @@
+#pragma once
+// Times optimizer steps of a shape: random weights, synthetic tokens, through the executor that trains.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+
+namespace underkeel::train {
+
+struct BenchStepRequest {
+  spec::ModelSpec model;
+  spec::RunConfig run;  // device, precision, recompute, optimizer and budgets count
+  std::int64_t sequence_tokens = 2048;
+  std::int64_t sequences_per_micro_batch = 4;
+  std::int64_t accumulation_steps = 8;
+  std::int64_t steps = 5;  // timed, after one that is not
+};
+
+struct BenchStepReport {
+  std::string device;
+  std::vector<double> step_s;
+  std::vector<double> losses;  // a mean over the tokens of each step, the untimed one first
+  double median_step_s = 0;
+  double tokens_per_s = 0;
+  double flops_per_s = 0;  // of products and attention, recomputation included
+  std::int64_t tokens_per_step = 0;
+  std::int64_t device_bytes = 0;         // of the arena
+  std::int64_t driver_bytes = 0;         // on a GPU: what the card has less, arena included
+  std::int64_t driver_growth_bytes = 0;  // of it between the seal and the end
+  double start_s = 0;                    // from nothing to weights loaded
+};
+
+/// Errors:  does_not_fit with changes that fit; those of the executor.
+Result<BenchStepReport> bench_step(const BenchStepRequest& request);
+
+/// Names that shape_of() knows.
+std::vector<std::string> shape_names();
+/// config.json of a well-known shape.
+/// Errors:  bad_config naming the nearest one.
+Result<spec::ModelSpec> shape_of(const std::string& name);
+
+}  // namespace underkeel::train
