@@ -1,12 +1,14 @@
 #include "data/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/sentencepiece_model.h"
 #include "data/tokenizer/tokenizer_json.h"
 #include "data/tokenizer/utf8.h"
 
@@ -29,16 +31,24 @@ Result<std::string> read_whole_file(const std::filesystem::path& path) {
   return text;
 }
 
-tl::unexpected<Error> no_tokenizer_json(const std::filesystem::path& folder) {
+tl::unexpected<Error> no_tokenizer(const std::filesystem::path& folder) {
   const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
-  std::string what = "there is no tokenizer.json";
-  if (has("tokenizer.model"))
-    what += " (tokenizer.model, a SentencePiece model, is not supported yet)";
-  else if (has("vocab.json") && has("merges.txt"))
+  std::string what = "there is neither tokenizer.json nor tokenizer.model";
+  if (has("vocab.json") && has("merges.txt"))
     what += " (vocab.json and merges.txt are its older form)";
   return fail(ErrorCode::not_found, std::move(what), folder.string(),
               "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) in transformers "
               "writes one");
+}
+
+// What LlamaTokenizer of transformers takes for granted where the configuration has no such key.
+void name_sentencepiece_tokens(TokenizerConfigFile& config) {
+  const auto token = [](const char* text) {
+    return AddedToken{.content = text, .normalized = false, .special = true};
+  };
+  if (!config.names_begin) config.begin = token("<s>");
+  if (!config.names_end) config.end = token("</s>");
+  if (!config.names_unknown) config.unknown = token("<unk>");
 }
 
 }  // namespace
@@ -48,10 +58,16 @@ struct Tokenizer::Parts {
   AddedTokens added;
   SpecialTokens special;
   std::vector<std::string> notes;
+  // What goes around a text when asked.
+  std::vector<std::int32_t> prefix;
+  std::vector<std::int32_t> suffix;
 
   Result<void> take_added_tokens();
-  Result<void> take_config(std::string_view config_json);
+  Result<void> take_config(const TokenizerConfigFile& config);
   Result<void> take_changes(const TokenChanges& changes);
+  void take_template();
+  void note_class(std::string_view class_name);
+  void take_template_of_config();
   void note_missing_bytes();
 
   SpecialToken add_special(const AddedToken& token, std::string_view key);
@@ -84,16 +100,21 @@ SpecialToken Tokenizer::Parts::add_special(const AddedToken& token, std::string_
   return {token.content, id};
 }
 
-Result<void> Tokenizer::Parts::take_config(std::string_view config_json) {
-  if (config_json.empty()) return {};
-  UK_TRY(config, read_tokenizer_config_json(config_json));
-  for (const AddedToken& token : config.added_decoder) add_special(token, "added token");
+Result<void> Tokenizer::Parts::take_config(const TokenizerConfigFile& config) {
+  // What the configuration says of a token's flags holds, as in transformers.
+  for (const AddedToken& token : config.added_decoder) {
+    if (added.id_of(token.content))
+      added.add(token, *file->model);
+    else
+      add_special(token, "added token");
+  }
   if (config.begin) special.begin = add_special(*config.begin, "bos_token");
   if (config.end) special.end = add_special(*config.end, "eos_token");
   if (config.unknown) special.unknown = add_special(*config.unknown, "unk_token");
   if (config.padding) special.padding = add_special(*config.padding, "pad_token");
   for (const AddedToken& token : config.additional) add_special(token, "special token");
   special.add_begin = config.add_begin;
+  special.add_end = config.add_end;
   return {};
 }
 
@@ -116,6 +137,26 @@ Result<void> Tokenizer::Parts::take_changes(const TokenChanges& changes) {
   }
   for (const std::string& token : changes.special_tokens) UK_TRY_VOID(add(token, true));
   return {};
+}
+
+void Tokenizer::Parts::take_template() {
+  prefix = file->template_prefix;
+  suffix = file->template_suffix;
+}
+
+// add_bos_token and add_eos_token count only where no tokenizer.json has a template.
+void Tokenizer::Parts::take_template_of_config() {
+  if (special.add_begin && special.begin) prefix = {special.begin->id};
+  if (special.add_end && special.end) suffix = {special.end->id};
+}
+
+// transformers 5 builds the pipeline of this class anew and leaves the file's unread; 4 follows it.
+void Tokenizer::Parts::note_class(std::string_view class_name) {
+  if (class_name.starts_with("LlamaTokenizer") && file->normalizer != nullptr)
+    notes.push_back(
+        fmt::format("tokenizer.json puts a mark before every part of the text and is followed; the "
+                    "class {} of transformers 5 puts it only at the start",
+                    class_name));
 }
 
 void Tokenizer::Parts::note_missing_bytes() {
@@ -145,15 +186,21 @@ Result<void> Tokenizer::Parts::encode_text(std::string_view text, bool starts_te
 }
 
 Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_folder) {
-  const std::filesystem::path file = model_folder / "tokenizer.json";
-  if (!std::filesystem::exists(file)) return no_tokenizer_json(model_folder);
-  UK_TRY(text, read_whole_file(file));
-  std::string config;
-  if (const auto path = model_folder / "tokenizer_config.json"; std::filesystem::exists(path)) {
-    UK_TRY(config_text, read_whole_file(path));
-    config = std::move(config_text);
+  const auto has = [&](const char* name) { return std::filesystem::exists(model_folder / name); };
+  if (!has("tokenizer.json") && !has("tokenizer.model")) return no_tokenizer(model_folder);
+  std::array<std::string, 4> texts;
+  const std::array<const char*, 4> names = {
+      has("tokenizer.json") ? "tokenizer.json" : "tokenizer.model", "tokenizer_config.json",
+      "special_tokens_map.json", "added_tokens.json"};
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    if (!has(names[index])) continue;
+    UK_TRY(text, read_whole_file(model_folder / names[index]));
+    texts[index] = std::move(text);
   }
-  auto tokenizer = from_json(text, config);
+  TokenizerTexts views{
+      .config = texts[1], .special_tokens_map = texts[2], .added_tokens = texts[3]};
+  (has("tokenizer.json") ? views.json : views.sentencepiece) = texts[0];
+  auto tokenizer = from_texts(views);
   if (!tokenizer) {
     Error error = std::move(tokenizer).error();
     error.where = fmt::format("{} ({})", error.where, model_folder.string());
@@ -164,13 +211,34 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_folder) {
 
 Result<Tokenizer> Tokenizer::from_json(std::string_view tokenizer_json,
                                        std::string_view config_json) {
+  return from_texts({.json = tokenizer_json, .config = config_json});
+}
+
+Result<Tokenizer> Tokenizer::from_texts(const TokenizerTexts& texts) {
+  UK_TRY(config, read_tokenizer_config({.config = texts.config,
+                                        .special_tokens_map = texts.special_tokens_map,
+                                        .added_tokens = texts.added_tokens}));
+  const bool is_sentencepiece = texts.json.empty() && !texts.sentencepiece.empty();
   auto parts = std::make_shared<Parts>();
-  UK_TRY(file, read_tokenizer_json(tokenizer_json));
-  parts->file = std::make_shared<const TokenizerFile>(std::move(file));
+  if (is_sentencepiece) name_sentencepiece_tokens(config);
+  auto file = is_sentencepiece ? read_sentencepiece_model(texts.sentencepiece, config)
+                               : read_tokenizer_json(texts.json);
+  if (!file) return tl::unexpected(std::move(file).error());
+  parts->file = std::make_shared<const TokenizerFile>(std::move(*file));
   UK_TRY_VOID(parts->take_added_tokens());
-  UK_TRY_VOID(parts->take_config(config_json));
+  UK_TRY_VOID(parts->take_config(config));
+  if (is_sentencepiece) {
+    parts->notes.emplace_back(
+        "tokenizer.model was read as transformers 5 converts it; SentencePiece itself differs "
+        "where "
+        "text begins with a space");
+    parts->take_template_of_config();
+  } else {
+    parts->take_template();
+    parts->note_class(config.class_name);
+  }
   UK_TRY_VOID(parts->added.finish(parts->file->normalizer.get()));
-  parts->note_missing_bytes();
+  if (!is_sentencepiece) parts->note_missing_bytes();
   Tokenizer tokenizer;
   tokenizer.parts_ = std::move(parts);
   return tokenizer;
@@ -184,7 +252,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
         fmt::format("byte 0x{:02X} is not valid UTF-8", static_cast<unsigned char>(text[*offset])),
         fmt::format("byte {} of the text", *offset));
   std::vector<std::int32_t> ids;
-  if (options.add_special_tokens) ids = parts_->file->template_prefix;
+  if (options.add_special_tokens) ids = parts_->prefix;
   ids.reserve(ids.size() + text.size() / 3 + 8);
   for (const Segment& raw : parts_->added.cut_raw(text, options.split_special_tokens)) {
     if (raw.id) {
@@ -208,20 +276,21 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
     }
   }
   if (options.add_special_tokens)
-    ids.insert(ids.end(), parts_->file->template_suffix.begin(),
-               parts_->file->template_suffix.end());
+    ids.insert(ids.end(), parts_->suffix.begin(), parts_->suffix.end());
   return ids;
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
-  std::vector<std::string_view> tokens;
+  std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const std::int32_t id : ids) {
     const auto token = token_of(id);
     if (!token || (skip_special_tokens && parts_->added.is_special(*token))) continue;
-    tokens.push_back(*token);
+    tokens.emplace_back(*token);
   }
-  return parts_->file->decoder->decode(tokens);
+  std::string text;
+  for (const std::string& part : parts_->file->decoder->decode(std::move(tokens))) text += part;
+  return text;
 }
 
 Result<Tokenizer> Tokenizer::with(const TokenChanges& changes) const {

@@ -1,7 +1,7 @@
 #pragma once
-// Text to token ids and back, exactly as a Hugging Face tokenizer.json says. Supported now:
-// byte-level BPE (GPT-2, Llama 3, Qwen 2 and 3, DeepSeek styles). Any other component is an error
-// that names it.
+// Text to token ids and back, exactly as a Hugging Face tokenizer.json or, without one, a SentencePiece
+// tokenizer.model says. Supported now: BPE over bytes (GPT-2, Llama 3, Qwen 2 and 3, DeepSeek styles)
+// and over characters (Llama 2, Mistral, Gemma, Phi-3). Any other component is an error that names it.
 
 #include <cstdint>
 #include <filesystem>
@@ -28,6 +28,7 @@ struct SpecialTokens {
   std::optional<SpecialToken> padding;  // pad_token
   std::optional<SpecialToken> unknown;  // unk_token
   bool add_begin = false;               // add_bos_token
+  bool add_end = false;                 // add_eos_token
 };
 
 /// Changes to the tokens of a tokenizer, as `add_tokens` and `add_special_tokens` of transformers make
@@ -45,13 +46,23 @@ struct EncodeOptions {
   bool split_special_tokens = false;  // special tokens in the text are ordinary text
 };
 
+/// Contents of the files of a model folder; empty where there is none.
+struct TokenizerTexts {
+  std::string_view json;                // tokenizer.json
+  std::string_view sentencepiece;       // tokenizer.model, read when there is no tokenizer.json
+  std::string_view config;              // tokenizer_config.json
+  std::string_view special_tokens_map;  // special_tokens_map.json
+  std::string_view added_tokens;        // added_tokens.json
+};
+
 class Tokenizer {
  public:
-  /// Reads tokenizer.json and, if there, tokenizer_config.json of a model folder.
+  /// Reads the files of a model folder.
   /// Errors: not_found (with what else the folder offers), bad_file, unsupported.
   static Result<Tokenizer> load(const std::filesystem::path& model_folder);
 
-  /// The same from text. `config_json` may be empty.
+  /// The same from their contents.
+  static Result<Tokenizer> from_texts(const TokenizerTexts& texts);
   static Result<Tokenizer> from_json(std::string_view tokenizer_json, std::string_view config_json);
 
   /// Errors: bad_file with the offset when `text` is not valid UTF-8.

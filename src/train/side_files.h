@@ -10,12 +10,14 @@
 namespace underkeel::train {
 
 /// Files that travel with the weights unchanged. config.json is not among them: its type is rewritten.
-constexpr std::array<std::string_view, 10> side_files = {"generation_config.json",
+constexpr std::array<std::string_view, 12> side_files = {"generation_config.json",
                                                          "tokenizer.json",
                                                          "tokenizer_config.json",
                                                          "special_tokens_map.json",
                                                          "added_tokens.json",
                                                          "tokenizer.model",
+                                                         "tokenizer.model.v3",
+                                                         "tekken.json",
                                                          "vocab.json",
                                                          "merges.txt",
                                                          "chat_template.jinja",

@@ -32,6 +32,11 @@ inline int compare_cases(const std::filesystem::path& folder) {
     if (expected.contains("text")) {
       const auto encoded = tokenizer->encode(expected["text"].get<std::string>());
       equal = equal && encoded && *encoded == ids;
+      if (expected.contains("framed")) {
+        const auto framed =
+            tokenizer->encode(expected["text"].get<std::string>(), {.add_special_tokens = true});
+        equal = equal && framed && *framed == expected["framed"].get<std::vector<std::int32_t>>();
+      }
       if (!equal) {
         EXPECT_EQ(encoded.value_or(std::vector<std::int32_t>{-1}), ids) << line;
       }

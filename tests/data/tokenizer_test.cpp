@@ -208,8 +208,8 @@ TEST(Tokenizer, NamesTheComponentThatIsNotSupported) {
       {toy("[]", R"(,"end_of_word_suffix":"</w>")"), "end_of_word_suffix"},
       {toy("[]", R"(,"new_option":1)"), "`new_option`"},
       {toy("[]", "", R"(,"normalizer":{"type":"NFKD"})"), "normalizer `NFKD`"},
-      {toy("[]", "", R"(,"pre_tokenizer":{"type":"Metaspace"})"), "pre-tokenizer `Metaspace`"},
-      {toy("[]", "", R"(,"decoder":{"type":"Fuse"})"), "decoder `Fuse`"},
+      {toy("[]", "", R"(,"pre_tokenizer":{"type":"Punctuation"})"), "pre-tokenizer `Punctuation`"},
+      {toy("[]", "", R"(,"decoder":{"type":"WordPiece"})"), "decoder `WordPiece`"},
       {toy("[]", "", R"(,"post_processor":{"type":"BertProcessing"})"), "`BertProcessing`"},
   };
   for (const auto& [json, name] : unsupported) {
@@ -246,16 +246,110 @@ TEST(Tokenizer, NamesWhatIsBroken) {
 }
 
 TEST(Tokenizer, SaysWhatAFolderOffersInsteadOfTokenizerJson) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "underkeel_sentencepiece";
+  const auto folder = std::filesystem::path(testing::TempDir()) / "underkeel_older_form";
   std::filesystem::create_directories(folder);
-  std::ofstream(folder / "tokenizer.model") << "x";
+  std::ofstream(folder / "vocab.json") << "{}";
+  std::ofstream(folder / "merges.txt") << "x";
 
   const auto tokenizer = Tokenizer::load(folder);
 
   ASSERT_FALSE(tokenizer);
   EXPECT_EQ(tokenizer.error().code, ErrorCode::not_found);
-  EXPECT_THAT(tokenizer.error().what, HasSubstr("SentencePiece"));
+  EXPECT_THAT(tokenizer.error().what, HasSubstr("vocab.json and merges.txt"));
   std::filesystem::remove_all(folder);
+}
+
+TEST(Tokenizer, TellsWhereAPipelineOfTheFileDiffersFromThatOfItsClass) {
+  const auto tokenizer = Tokenizer::from_json(read(goldens / "llama2/tokenizer.json"),
+                                              R"({"tokenizer_class":"LlamaTokenizerFast"})");
+
+  EXPECT_THAT(tokenizer->notes(), testing::Contains(HasSubstr("LlamaTokenizerFast")));
+}
+
+TEST(Tokenizer, GivesALegacyFileAMarkAfterEverySpecialToken) {
+  const Tokenizer legacy = golden("llama2");
+  const Tokenizer first = golden("llama2_first");
+  const std::int32_t marked = *legacy.id_of(
+      "\xE2\x96\x81"
+      "a");
+  const std::int32_t plain = *first.id_of("a");
+
+  EXPECT_THAT(*legacy.encode("<s>a"), ElementsAre(1, marked));
+  EXPECT_THAT(*first.encode("<s>a"), ElementsAre(1, plain));
+  EXPECT_THAT(*first.encode("a"), ElementsAre(marked));
+}
+
+TEST(Tokenizer, StripsBothEndsOfDecodedTokens) {
+  const auto tokenizer = Tokenizer::from_json(
+      toy("[]", "", R"(,"decoder":{"type":"Strip","content":"a","start":1,"stop":2})"), "");
+  const std::vector<std::int32_t> ids = {5, 0, 3};
+
+  EXPECT_EQ(tokenizer->decode(ids), "bcb");
+}
+
+TEST(Tokenizer, PutsALaterTemplateAroundAnEarlierOne) {
+  const auto one = [](const char* token, int id) {
+    return R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":")" +
+           std::string(token) + R"("}},{"Sequence":{"id":"A"}}],"special_tokens":{")" + token +
+           R"(":{"ids":[)" + std::to_string(id) + "]}}}";
+  };
+  const auto tokenizer =
+      Tokenizer::from_json(toy("[]", "",
+                               R"(,"post_processor":{"type":"Sequence","processors":[)" +
+                                   one("a", 0) + "," + one("b", 1) + "]}"),
+                           "");
+
+  EXPECT_THAT(*tokenizer->encode("c", {.add_special_tokens = true}), ElementsAre(1, 0, 2));
+}
+
+class SentencePieceFile : public testing::Test {
+ protected:
+  std::string bytes = read(goldens / "model_always/tokenizer.model");
+  Error error() const {
+    const auto tokenizer = Tokenizer::from_texts({.sentencepiece = bytes});
+    EXPECT_FALSE(tokenizer);
+    return tokenizer ? Error{} : tokenizer.error();
+  }
+};
+
+TEST_F(SentencePieceFile, CutOffAnywhereIsReadOrRefusedWithItsByte) {
+  int refused = 0;
+  for (std::size_t size = 1; size < bytes.size(); size += 7) {
+    const auto tokenizer =
+        Tokenizer::from_texts({.sentencepiece = std::string_view(bytes).substr(0, size)});
+    if (tokenizer) continue;
+    ++refused;
+    EXPECT_THAT(tokenizer.error().where, HasSubstr("tokenizer.model")) << size;
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST_F(SentencePieceFile, WithoutBpeIsRefusedByName) {
+  // A piece "a", and a trainer of the type Unigram.
+  bytes = std::string(
+      "\x0A\x03\x0A\x01"
+      "a\x12\x02\x18\x01",
+      9);
+
+  EXPECT_EQ(error().code, ErrorCode::unsupported);
+  EXPECT_THAT(error().what, HasSubstr("Unigram"));
+}
+
+TEST_F(SentencePieceFile, ThatNormalizesIsRefused) {
+  bytes = std::string(
+      "\x0A\x03\x0A\x01"
+      "a\x12\x02\x18\x02\x1A\x04\x12\x02xy",
+      15);
+
+  EXPECT_EQ(error().code, ErrorCode::unsupported);
+  EXPECT_THAT(error().what, HasSubstr("normalizes"));
+}
+
+TEST_F(SentencePieceFile, WithALengthBeyondItsEndIsRefused) {
+  bytes = std::string("\x0A\xFF\xFF\xFF\xFF\x0F\x0A", 7);
+
+  EXPECT_EQ(error().code, ErrorCode::bad_file);
+  EXPECT_THAT(error().what, HasSubstr("4294967295 bytes announced, 1 left"));
 }
 
 }  // namespace

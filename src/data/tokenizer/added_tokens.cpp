@@ -19,24 +19,6 @@ bool is_word_character(std::string_view character) {
   return word && word->for_each_match(character, [&](Match) { found = true; }) && found;
 }
 
-std::size_t white_space_at_end(std::string_view text) {
-  std::size_t size_bytes = 0;
-  while (!text.empty()) {
-    const std::string_view character = last_code_point(text);
-    if (!is_white_space(first_code_point(character))) break;
-    size_bytes += character.size();
-    text.remove_suffix(character.size());
-  }
-  return size_bytes;
-}
-
-std::size_t white_space_at_start(std::string_view text) {
-  std::size_t size_bytes = 0;
-  while (size_bytes < text.size() && is_white_space(first_code_point(text.substr(size_bytes))))
-    size_bytes += code_point_bytes(text[size_bytes]);
-  return size_bytes;
-}
-
 }  // namespace
 
 void Trie::insert(std::string_view word, std::int32_t value) {

@@ -9,6 +9,8 @@
 #include <unicode/uniset.h>
 #include <unicode/unistr.h>
 
+#include "data/tokenizer/utf8.h"
+
 namespace underkeel::data {
 namespace {
 
@@ -51,6 +53,47 @@ class Nfc final : public Normalizer {
   }
 };
 
+class Prepend final : public Normalizer {
+ public:
+  explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  Result<std::string> normalize(std::string_view text) const override {
+    return text.empty() ? std::string() : prefix_ + std::string(text);
+  }
+
+ private:
+  std::string prefix_;
+};
+
+class Replace final : public Normalizer {
+ public:
+  Replace(Regex regex, std::string content)
+      : regex_(std::move(regex)), content_(std::move(content)) {}
+
+  Result<std::string> normalize(std::string_view text) const override {
+    return regex_.replace(text, content_);
+  }
+
+ private:
+  Regex regex_;
+  std::string content_;
+};
+
+class Strip final : public Normalizer {
+ public:
+  Strip(bool left, bool right) : left_(left), right_(right) {}
+
+  Result<std::string> normalize(std::string_view text) const override {
+    if (left_) text.remove_prefix(white_space_at_start(text));
+    if (right_) text.remove_suffix(white_space_at_end(text));
+    return std::string(text);
+  }
+
+ private:
+  bool left_;
+  bool right_;
+};
+
 class Sequence final : public Normalizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
@@ -75,6 +118,16 @@ Result<std::unique_ptr<Normalizer>> make_nfc_normalizer() {
     return fail(ErrorCode::unsupported,
                 fmt::format("ICU has no NFC: {}", u_errorName(filtered_nfc().status)));
   return std::make_unique<Nfc>();
+}
+
+std::unique_ptr<Normalizer> make_prepend_normalizer(std::string prefix) {
+  return std::make_unique<Prepend>(std::move(prefix));
+}
+std::unique_ptr<Normalizer> make_replace_normalizer(Regex regex, std::string content) {
+  return std::make_unique<Replace>(std::move(regex), std::move(content));
+}
+std::unique_ptr<Normalizer> make_strip_normalizer(bool left, bool right) {
+  return std::make_unique<Strip>(left, right);
 }
 
 std::unique_ptr<Normalizer> make_normalizer_sequence(

@@ -86,6 +86,7 @@ class Split final : public PreTokenizer {
       }));
       if (done != text.size()) spans.push_back({done, text.size(), invert_});
       if (behavior_ != SplitBehavior::isolated) spans = join_spans(spans, behavior_);
+      if (index == 0 && (spans.empty() || spans.front().begin > 0)) result.starts_text = false;
       for (const Span& span : spans) result.append(text.substr(span.begin, span.end - span.begin));
     }
     return result;

@@ -92,4 +92,16 @@ Result<void> Regex::for_each_match(std::string_view text,
   return {};
 }
 
+Result<std::string> Regex::replace(std::string_view text, std::string_view content) const {
+  std::string replaced;
+  std::size_t done = 0;
+  UK_TRY_VOID(for_each_match(text, [&](Match match) {
+    replaced += text.substr(done, match.begin - done);
+    replaced += content;
+    done = match.end;
+  }));
+  replaced += text.substr(done);
+  return replaced;
+}
+
 }  // namespace underkeel::data

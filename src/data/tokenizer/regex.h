@@ -36,6 +36,9 @@ class Regex {
   /// Errors: bad_file when the pattern needs more backtracking than is allowed.
   Result<void> for_each_match(std::string_view text, const std::function<void(Match)>& visit) const;
 
+  /// `text` with every match replaced by `content` as it is.
+  Result<std::string> replace(std::string_view text, std::string_view content) const;
+
  private:
   struct Code;
   std::shared_ptr<const Code> code_;

@@ -38,9 +38,25 @@ struct TokenizerConfigFile {
   std::optional<AddedToken> padding;
   std::optional<AddedToken> unknown;
   std::vector<AddedToken> additional;     // additional_special_tokens, extra_special_tokens
-  std::vector<AddedToken> added_decoder;  // added_tokens_decoder, by id
+  std::vector<AddedToken> added_decoder;  // added_tokens_decoder or added_tokens.json, by id
+  // Whether the key is there at all, be it with null.
+  bool names_begin = false;
+  bool names_end = false;
+  bool names_unknown = false;
   bool add_begin = false;
+  bool add_end = false;
+  bool legacy = false;
+  std::optional<bool> add_prefix_space;
+  std::string class_name;  // tokenizer_class
 };
-Result<TokenizerConfigFile> read_tokenizer_config_json(std::string_view text);
+
+/// Contents of the files; empty where there is none.
+struct TokenizerConfigTexts {
+  std::string_view config;              // tokenizer_config.json
+  std::string_view special_tokens_map;  // special_tokens_map.json
+  std::string_view added_tokens;        // added_tokens.json
+};
+/// Errors: bad_file naming file and key.
+Result<TokenizerConfigFile> read_tokenizer_config(const TokenizerConfigTexts& texts);
 
 }  // namespace underkeel::data

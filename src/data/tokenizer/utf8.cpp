@@ -112,4 +112,22 @@ bool is_white_space(char32_t code_point) {
   }
 }
 
+std::size_t white_space_at_end(std::string_view text) {
+  std::size_t size_bytes = 0;
+  while (!text.empty()) {
+    const std::string_view character = last_code_point(text);
+    if (!is_white_space(first_code_point(character))) break;
+    size_bytes += character.size();
+    text.remove_suffix(character.size());
+  }
+  return size_bytes;
+}
+
+std::size_t white_space_at_start(std::string_view text) {
+  std::size_t size_bytes = 0;
+  while (size_bytes < text.size() && is_white_space(first_code_point(text.substr(size_bytes))))
+    size_bytes += code_point_bytes(text[size_bytes]);
+  return size_bytes;
+}
+
 }  // namespace underkeel::data

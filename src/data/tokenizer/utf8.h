@@ -34,5 +34,8 @@ std::string repair_utf8(std::string_view bytes);
 
 /// The Unicode property White_Space.
 bool is_white_space(char32_t code_point);
+/// Bytes of white space at an end of well-formed `text`.
+std::size_t white_space_at_start(std::string_view text);
+std::size_t white_space_at_end(std::string_view text);
 
 }  // namespace underkeel::data
