@@ -15,6 +15,7 @@
 #include "comm/communicator.h"
 #include "io/faults.h"
 #include "train/loop.h"
+#include "train/shared_output.h"
 #include "train/signals.h"
 
 namespace underkeel::train {
@@ -96,6 +97,8 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
   comm::Communicator& collectives = *groups[0];
   comm::Communicator& control = *groups[1];
   const auto whole_run = [&]() -> Result<void> {
+    if (Result<void> shared = check_output_is_shared(files, control, run.output.string()); !shared)
+      return tl::unexpected(told_once(control, shared.error()));
     auto job = prepare_job(files, run,
                            {.size = control.world_size(),
                             .ranks_on_node = control.ranks_on_node(),

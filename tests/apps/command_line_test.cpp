@@ -113,6 +113,39 @@ TEST(CommandLine, PlanRefusesAModelWhoseStateIsLargerThanTheCardWithTheFigures) 
   EXPECT_NEAR(state, 14.0 * 8'030'261'248, 0.01e9);
 }
 
+TEST(CommandLine, PlanLoadsOnManyRanksThroughOneStagingRingEach) {
+  const auto run =
+      test::complete_case("load_on_many_ranks", {.with_weights = false, .zero_stage = 3});
+  const auto planned = [&](int ranks) {
+    const Ran ran =
+        run_underkeel("plan " + run.run_file.string() + " --ranks " + std::to_string(ranks) +
+                      " --hardware " + run.hardware_file->string() + " --json");
+    EXPECT_EQ(ran.exit_code, 0) << ran.error;
+    return nlohmann::json::parse(ran.out);
+  };
+
+  const auto plan = planned(8);
+
+  // 13B in 16 bits are 26.0 GB; what a rank loads through does not depend on that.
+  EXPECT_EQ(plan["parameters"], 13'015'864'320);
+  EXPECT_LE(plan["phases"]["load"]["host"].get<double>(), 64.0 * (1 << 20));
+  // Its share of weights, master copies and moments, and of the gradient; and no second copy.
+  const double state = 18.0 * 13'015'864'320 / 8;
+  EXPECT_LT(plan["phases"]["load"]["device"].get<double>(), 1.05 * state);
+}
+
+TEST(CommandLine, PlanKeepsALossOverALargeVocabularySmall) {
+  const auto run = test::complete_case("one_big_batch", {.with_weights = false, .zero_stage = 3});
+  const auto workspace = [&](const std::string& change) {
+    const Ran ran = run_underkeel("plan " + run.run_file.string() + " --ranks 8 --hardware " +
+                                  run.hardware_file->string() + " --json " + change);
+    return nlohmann::json::parse(ran.out)["spaces"]["device"]["by_kind"]["workspace"].get<double>();
+  };
+
+  // Whole logits in f32 would be 48.8 GB.
+  EXPECT_LT(workspace(""), 2.0 * (1 << 30));
+}
+
 TEST(CommandLine, TrainRefusesWhatDoesNotFitBeforeAnythingIsWritten) {
   const auto run = test::complete_case("tied_head");
 

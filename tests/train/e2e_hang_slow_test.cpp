@@ -92,5 +92,28 @@ INSTANTIATE_TEST_SUITE_P(As, RankThatDoesNotCome, testing::Values(Ranks::threads
                            return chosen.param == Ranks::threads ? "Thread" : "Process";
                          });
 
+// Two folders stand for the disks of two nodes.
+TEST(RanksOnNodesOfTheirOwn, AreRefusedBeforeTheFirstStepWhenTheySeeNoCommonFolder) {
+  if (!UNDERKEEL_HAS_MPI) GTEST_SKIP() << "built without MPI";
+  const RunnableCase made = complete_case("folder_per_node", {.zero_stage = 3});
+  const fs::path first = made.output.string() + ".0";
+  const fs::path second = made.output.string() + ".1";
+  fs::create_directories(second);
+  std::vector<std::string> words = {"mpirun", "--allow-run-as-root", "--oversubscribe"};
+  for (const fs::path& output : {first, second}) {
+    if (output == second) words.emplace_back(":");
+    words.insert(words.end(), {"-n", "1", underkeel_binary(), "train", made.run_file.string(),
+                               "output_dir=" + output.string(), "underkeel.threads=1"});
+  }
+
+  const Ended ended = run_program(words);
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("the ranks do not share one output folder"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 1 (" + second.string() + " on "));
+  EXPECT_TRUE(fs::is_empty(first)) << "not even the probe is left";
+  EXPECT_TRUE(fs::is_empty(second));
+}
+
 }  // namespace
 }  // namespace underkeel::test
