@@ -88,6 +88,10 @@ void gather_weights(Builder& builder, std::vector<Op>& ops);
 /// Reduces each unit's micro-step gradient over ranks once it is complete and adds it to its home.
 void reduce_gradients(Builder& builder, std::vector<Op>& ops, bool first);
 
+/// On one GPU with f32 homes: instead of that, operations add to the homes themselves.
+bool accumulates_in_place(const Request& request);
+void accumulate_in_place(Builder& builder, std::vector<Op>& ops, bool first);
+
 /// Norm, clipping, update, and the gathers that follow; save, load, resume.
 void build_update(Builder& builder, BufferId totals);
 void build_evaluate_end(Builder& builder, BufferId totals);

@@ -47,16 +47,19 @@ BufferId lower_loss(Builder& builder, const Forward& forward, bool with_gradient
   const spec::ModelSpec& model = builder.request.model;
   const DType type = builder.type();
   const std::int64_t rows = forward.max_rows;
-  const std::int64_t chunk = std::min(rows, kernels::loss_chunk_rows(model.vocabulary));
+  const bool on_gpu = builder.request.on_gpu;
+  const std::int64_t chunk = std::min(
+      rows, on_gpu ? kernels::cuda_loss_chunk_rows : kernels::loss_chunk_rows(model.vocabulary));
   const auto chunk_buffer = [&](std::string name, DType buffer_type) {
     return builder.add_buffer({.name = prefix + std::move(name),
                                .kind = BufferKind::workspace,
                                .type = buffer_type,
                                .size_bytes = bytes_of(buffer_type, chunk * model.vocabulary)});
   };
-  const BufferId logits = chunk_buffer("head.logits", DType::f32);
-  // The products of the backward pass read the storage type.
-  const bool narrow = type != DType::f32;
+  // The products of the backward pass read the storage type; on a GPU the gradient takes the logits' place.
+  const DType logits_type = on_gpu ? type : DType::f32;
+  const BufferId logits = chunk_buffer("head.logits", logits_type);
+  const bool narrow = type != logits_type;
   const BufferId gradient_logits =
       with_gradient && narrow ? chunk_buffer("head.dlogits", type) : logits;
   const BufferId hidden_gradient =
@@ -75,11 +78,11 @@ BufferId lower_loss(Builder& builder, const Forward& forward, bool with_gradient
       return chunk_rows(buffer, access, buffer_type, begin, count, model.vocabulary);
     };
     emit({.kernel = Kernel::matmul,
-          .operands = {hidden, weight, logits_rows(Access::write, logits, DType::f32)},
+          .operands = {hidden, weight, logits_rows(Access::write, logits, logits_type)},
           .transpose_b = true},
          "logits", number);
     emit({.kernel = Kernel::cross_entropy,
-          .operands = {logits_rows(Access::read_write, logits, DType::f32),
+          .operands = {logits_rows(Access::read_write, logits, logits_type),
                        rows_slice(batch_rows(forward.targets, Access::read, DType::i32, rows, 1),
                                   begin, count),
                        fixed(totals, Access::read_write, DType::f64, 1, 1),
@@ -89,7 +92,7 @@ BufferId lower_loss(Builder& builder, const Forward& forward, bool with_gradient
     if (!with_gradient) continue;
     if (narrow)
       emit({.kernel = Kernel::copy,
-            .operands = {logits_rows(Access::read, logits, DType::f32),
+            .operands = {logits_rows(Access::read, logits, logits_type),
                          logits_rows(Access::write, gradient_logits, type)}},
            "narrow", number);
     emit({.kernel = Kernel::matmul,

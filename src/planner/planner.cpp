@@ -121,7 +121,11 @@ plan::Segment micro_segment(Builder& builder, SegmentKind kind, BufferId totals)
   append_backward("recompute");
   gather_weights(builder, ops);
   verify_pass(builder, segment, "gather");
-  reduce_gradients(builder, ops, first);
+  if (accumulates_in_place(builder.request)) {
+    accumulate_in_place(builder, ops, first);
+  } else {
+    reduce_gradients(builder, ops, first);
+  }
   verify_pass(builder, segment, "reduce");
   return segment;
 }

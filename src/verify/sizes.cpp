@@ -30,13 +30,14 @@ BufferId home_of(const plan::Unit& unit, plan::StatePart part) {
 }
 
 /// What a unit keeps in a buffer.
-enum class Home : std::uint8_t { none, weights, state };
+enum class Home : std::uint8_t { none, weights, gradient, state };
 
 std::vector<Home> homes_of(const plan::Schedule& schedule) {
   std::vector<Home> homes(schedule.buffers.size(), Home::none);
   for (const plan::Unit& unit : schedule.units) {
-    for (const BufferId id : {unit.master, unit.moment1, unit.moment2, unit.gradient})
+    for (const BufferId id : {unit.master, unit.moment1, unit.moment2})
       if (id != plan::no_buffer) homes[index(id)] = Home::state;
+    if (unit.gradient != plan::no_buffer) homes[index(unit.gradient)] = Home::gradient;
     if (unit.weights != plan::no_buffer) homes[index(unit.weights)] = Home::weights;
   }
   return homes;
@@ -105,10 +106,12 @@ struct Sizes {
                              format_count(end_bytes), format_count(buffer.size_bytes)));
   }
 
-  /// State belongs to the operations made for it: a computation reads weights and touches no other.
+  /// State belongs to the operations made for it: a computation reads weights, writes gradients and touches
+  /// no other.
   void home(const plan::Operand& operand) const {
     const Home home = homes[index(operand.buffer)];
-    if (home == Home::state || (home == Home::weights && operand.access != plan::Access::read))
+    if (home == Home::state || (home == Home::weights && operand.access != plan::Access::read) ||
+        (home == Home::gradient && operand.access == plan::Access::read))
       report.add(at, operand.buffer, "is a home that a computation may not touch so");
   }
 

@@ -20,6 +20,13 @@ __device__ Rows<const T> head_part(const Rows<const T>& all, int head, int width
   return {all.data + static_cast<std::int64_t>(head) * width, all.stride};
 }
 
+/// 2^x within two units in the last place; 0 where the result would be subnormal.
+__device__ inline float power_of_two(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 __device__ inline float reduce_quad_max(float value) {
   value = fmaxf(value, __shfl_xor_sync(whole_warp, value, 1));
   return fmaxf(value, __shfl_xor_sync(whole_warp, value, 2));
@@ -149,7 +156,7 @@ __global__ void __launch_bounds__(threads, 2) attend(AttentionForward<T> args) {
       for (int n = 0; n < forward_tile / 8; ++n)
         most = fmaxf(most, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
       most = reduce_quad_max(most);
-      const float rescale = exp2f((largest[half] - most) * scale);
+      const float rescale = power_of_two((largest[half] - most) * scale);
       largest[half] = most;
       const float shift = most * scale;
       float part = 0.0f;
@@ -157,7 +164,7 @@ __global__ void __launch_bounds__(threads, 2) attend(AttentionForward<T> args) {
       for (int n = 0; n < forward_tile / 8; ++n)
 #pragma unroll
         for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          scores[n][i] = exp2f(fmaf(scores[n][i], scale, -shift));
+          scores[n][i] = power_of_two(fmaf(scores[n][i], scale, -shift));
           part += scores[n][i];
         }
       sum[half] = fmaf(sum[half], rescale, part);
@@ -299,7 +306,7 @@ __global__ void __launch_bounds__(threads, 2) differentiate(AttentionBackward<T>
                                     : walked >= limit[i / 2] && walked <= own[i / 2];
         const float lse = OfKeys ? walked_lse[slot * backward_tile + place] : own_lse[i / 2];
         const float delta = OfKeys ? walked_delta[slot * backward_tile + place] : own_delta[i / 2];
-        p[n][i] = visible ? exp2f(fmaf(p[n][i], scale, -lse)) : 0.0f;
+        p[n][i] = visible ? power_of_two(fmaf(p[n][i], scale, -lse)) : 0.0f;
         ds[n][i] = p[n][i] * (ds[n][i] - delta);
       }
     add_product<T, Width, backward_tile / 16>(ds, walk1, first);

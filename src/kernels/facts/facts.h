@@ -31,6 +31,10 @@ std::int64_t attention_backward_flops(std::int64_t rows, std::int64_t query_head
 /// budget or stage.
 std::int64_t loss_chunk_rows(std::int64_t vocabulary);
 
+/// The same for the CUDA backend, in the storage type: every chunk adds to the whole f32 gradient of the
+/// head, so chunks are large.
+constexpr std::int64_t cuda_loss_chunk_rows = 2048;
+
 /// What the CUDA backend keeps until it can be added in order; the CPU's tiles need none of it.
 std::int64_t cross_entropy_scratch_bytes(std::int64_t rows);
 std::int64_t sum_squares_scratch_bytes(std::int64_t element_count);

@@ -1,0 +1,122 @@
+// What a plan has besides when it is made for a GPU, and that it is right still.
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/facts/facts.h"
+#include "support/planned.h"
+#include "verify/verify.h"
+
+namespace underkeel::planner {
+namespace {
+
+using plan::MemorySpace;
+
+Request gpu_request(DType weight_type, DType accumulate_type = DType::f32) {
+  Request request = test::two_layer_request(0, 1);
+  request.on_gpu = true;
+  request.weight_type = weight_type;
+  request.accumulate_type = accumulate_type;
+  return request;
+}
+
+template <class Body>
+std::vector<Body> bodies(const plan::Plan& plan, plan::SegmentKind kind) {
+  std::vector<Body> found;
+  for (const plan::Op& op : plan.schedule.find(kind)->ops)
+    if (const auto* body = std::get_if<Body>(&op.body)) found.push_back(*body);
+  return found;
+}
+
+TEST(GpuPlan, IsProvedAtEveryRecomputeLevelAndType) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const DType accumulate : {DType::f32, DType::bf16})
+      for (const auto level :
+           {spec::Recompute::none, spec::Recompute::cheap, spec::Recompute::block}) {
+        Request request = gpu_request(type, accumulate);
+        request.recompute = level;
+
+        const plan::Plan plan = make_plan(request);
+
+        EXPECT_TRUE(plan.on_gpu);
+        EXPECT_THAT(verify::check(plan), testing::IsEmpty());
+      }
+}
+
+TEST(GpuPlan, HasPinnedTwinsForAllThatCrossesTheLinkAndNothingInOtherHostMemory) {
+  const plan::Plan plan = make_plan(gpu_request(DType::bf16));
+
+  std::set<plan::BufferId> twins;
+  int crossings = 0;
+  const auto expect_twin = [&](plan::BufferId twin, plan::BufferId of) {
+    ++crossings;
+    twins.insert(twin);
+    ASSERT_NE(twin, plan::no_buffer);
+    const plan::Buffer& buffer = plan.schedule.buffer(twin);
+    EXPECT_EQ(buffer.space, MemorySpace::pinned_host) << buffer.name;
+    EXPECT_TRUE(buffer.persistent) << buffer.name;
+    EXPECT_EQ(buffer.size_bytes, plan.schedule.buffer(of).size_bytes) << buffer.name;
+  };
+  for (const plan::Segment& segment : plan.schedule.segments) {
+    for (const auto& feed : bodies<plan::Feed>(plan, segment.kind))
+      expect_twin(feed.pinned, feed.into);
+    for (const auto& publish : bodies<plan::Publish>(plan, segment.kind))
+      expect_twin(publish.pinned, publish.from);
+    for (const auto& load : bodies<plan::Load>(plan, segment.kind))
+      EXPECT_EQ(plan.schedule.buffer(load.staging).space, MemorySpace::pinned_host);
+  }
+  EXPECT_GT(crossings, 20);
+  EXPECT_EQ(twins.size(), static_cast<std::size_t>(crossings)) << "no two inputs share a twin";
+  EXPECT_EQ(plan.layout.size_bytes[index(MemorySpace::host)], 0);
+}
+
+TEST(GpuPlan, GivesEveryProductTheLibrarysWorkspace) {
+  const plan::Plan plan = make_plan(gpu_request(DType::bf16));
+
+  int products = 0;
+  for (const plan::Segment& segment : plan.schedule.segments)
+    for (const auto& body : bodies<plan::Compute>(plan, segment.kind)) {
+      if (body.kernel != plan::Kernel::matmul) continue;
+      ++products;
+      ASSERT_EQ(body.operands.size(), 5u);
+      EXPECT_EQ(body.operands[4].columns, kernels::cuda_matmul_workspace_bytes);
+      EXPECT_EQ(plan.schedule.buffer(body.operands[4].buffer).name, "matmul.workspace");
+    }
+  EXPECT_GT(products, 50);
+}
+
+TEST(GpuPlan, AddsGradientsInPlaceFromTheSecondMicroStepOn) {
+  const plan::Plan plan = make_plan(gpu_request(DType::bf16));
+  std::set<plan::BufferId> homes;
+  for (const plan::Unit& unit : plan.schedule.units) homes.insert(unit.gradient);
+
+  for (const auto kind : {plan::SegmentKind::micro_first, plan::SegmentKind::micro_middle}) {
+    EXPECT_THAT(bodies<plan::Accumulate>(plan, kind), testing::IsEmpty());
+    std::set<std::pair<plan::BufferId, std::int64_t>> written;
+    for (const auto& body : bodies<plan::Compute>(plan, kind))
+      for (const plan::Operand& operand : body.operands) {
+        if (!homes.contains(operand.buffer)) continue;
+        EXPECT_EQ(operand.type, DType::f32);
+        const bool is_first_write = kind == plan::SegmentKind::micro_first &&
+                                    written.insert({operand.buffer, operand.offset_bytes}).second;
+        EXPECT_EQ(operand.access == plan::Access::write, is_first_write)
+            << plan::name_of(body.kernel);
+        const bool adds = body.kernel == plan::Kernel::rms_norm_backward ? body.accumulate_weight
+                                                                         : body.accumulate;
+        EXPECT_EQ(adds, !is_first_write) << plan::name_of(body.kernel);
+      }
+  }
+}
+
+TEST(GpuPlan, LeavesACpuPlanWithoutPinnedMemory) {
+  const plan::Plan plan = make_plan(test::two_layer_request(0, 1));
+
+  EXPECT_FALSE(plan.on_gpu);
+  EXPECT_EQ(plan.layout.size_bytes[index(MemorySpace::pinned_host)], 0);
+  EXPECT_FALSE(bodies<plan::Accumulate>(plan, plan::SegmentKind::micro_first).empty());
+}
+
+}  // namespace
+}  // namespace underkeel::planner
