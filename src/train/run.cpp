@@ -123,7 +123,10 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
 Result<void> train(const spec::RunConfig& run) {
   const StopSignals signals;
   UK_TRY(files, io::file_system_from_environment());
-  io::FileSystem& shared = *files.release();  // ranks that hang may still use it when this returns
+  // Never destroyed: ranks that hang may still use it when this returns.
+  static io::FileSystem* kept = nullptr;
+  kept = files.release();
+  io::FileSystem& shared = *kept;
   const Result<void> result =
       comm::started_by_mpi() ? run_over_mpi(run, shared) : run_as_threads(run, shared);
   for (const std::string& note : shared.take_notes()) log(LogLevel::warning, note);
