@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/byte_words.h"
 #include "data/tokenizer/sentencepiece_model.h"
 #include "data/tokenizer/tokenizer_json.h"
 #include "data/tokenizer/utf8.h"
@@ -71,7 +72,7 @@ struct Tokenizer::Parts {
   void note_missing_bytes();
 
   SpecialToken add_special(const AddedToken& token, std::string_view key);
-  Result<void> encode_text(std::string_view text, bool starts_text,
+  Result<void> encode_text(std::string_view text, bool starts_text, bool use_word_cache,
                            std::vector<std::int32_t>& ids) const;
 };
 
@@ -171,8 +172,13 @@ void Tokenizer::Parts::note_missing_bytes() {
 }
 
 Result<void> Tokenizer::Parts::encode_text(std::string_view text, bool starts_text,
+                                           bool use_word_cache,
                                            std::vector<std::int32_t>& ids) const {
   if (text.empty()) return {};
+  if (const ByteWords* words = file->model->byte_words(); words != nullptr && file->words) {
+    words->append_ids(text, *file->cutter, *file->words, use_word_cache, ids);
+    return {};
+  }
   Pieces pieces;
   pieces.starts_text = starts_text;
   pieces.append(text);
@@ -271,8 +277,8 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text,
       if (part.id)
         ids.push_back(*part.id);
       else
-        UK_TRY_VOID(
-            parts_->encode_text(part.text, starts_text && part.text.data() == rest.data(), ids));
+        UK_TRY_VOID(parts_->encode_text(part.text, starts_text && part.text.data() == rest.data(),
+                                        options.use_word_cache, ids));
     }
   }
   if (options.add_special_tokens)

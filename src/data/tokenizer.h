@@ -44,6 +44,7 @@ struct TokenChanges {
 struct EncodeOptions {
   bool add_special_tokens = false;    // what the post-processor's template puts around the text
   bool split_special_tokens = false;  // special tokens in the text are ordinary text
+  bool use_word_cache = true;         // remembers the ids of words: faster, the same ids
 };
 
 /// Contents of the files of a model folder; empty where there is none.

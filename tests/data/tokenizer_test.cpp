@@ -302,6 +302,34 @@ TEST(Tokenizer, PutsALaterTemplateAroundAnEarlierOne) {
   EXPECT_THAT(*tokenizer->encode("c", {.add_special_tokens = true}), ElementsAre(1, 0, 2));
 }
 
+TEST(Tokenizer, GivesTheSameIdsWithoutItsWordCacheAndWithThePatternSpeltOtherwise) {
+  const std::string json = read(goldens / "qwen2/tokenizer.json");
+  // The same pattern in a group is none of those that have a matcher of their own.
+  std::string other = json;
+  for (const char* spelling : {R"("Regex":"(?i:)", R"("Regex": "(?i:)"}) {
+    const std::size_t at = other.find(spelling);
+    if (at == std::string::npos) continue;
+    const std::size_t pattern = at + std::string_view(spelling).size() - 4;
+    other.insert(other.find('"', pattern), ")");
+    other.insert(pattern, "(?:");
+    break;
+  }
+  ASSERT_NE(other, json);
+  const auto by_matcher = Tokenizer::from_json(json, "");
+  const auto by_regex = Tokenizer::from_json(other, "");
+  ASSERT_TRUE(by_regex) << to_text(by_regex.error());
+
+  int count = 0;
+  std::ifstream lines(goldens / "qwen2/cases.jsonl");
+  for (std::string line; std::getline(lines, line); ++count) {
+    // The line itself is text as good as any.
+    const auto expected = by_regex->encode(line);
+    EXPECT_EQ(*by_matcher->encode(line), *expected);
+    EXPECT_EQ(*by_matcher->encode(line, {.use_word_cache = false}), *expected);
+  }
+  EXPECT_GT(count, 130);
+}
+
 class SentencePieceFile : public testing::Test {
  protected:
   std::string bytes = read(goldens / "model_always/tokenizer.model");

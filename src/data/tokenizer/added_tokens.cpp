@@ -89,8 +89,8 @@ std::vector<Segment> AddedTokens::cut(const Trie& trie, std::string_view text,
                                       bool ignore_special) const {
   std::vector<Segment> segments;
   std::size_t done = 0;  // what is before belongs to a segment
-  std::size_t at = 0;
-  while (at < text.size()) {
+  std::size_t at = trie.is_empty() ? text.size() : 0;
+  while ((at = trie.next_begin(text, at)) < text.size()) {
     const Trie::Found found = trie.longest_at(text, at);
     if (found.value < 0) {
       ++at;

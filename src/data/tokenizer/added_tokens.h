@@ -42,6 +42,13 @@ class Trie {
     std::int32_t value = -1;  // -1: no word begins here
     std::size_t size_bytes = 0;
   };
+  bool is_empty() const { return nodes_.size() == 1; }
+  /// Where the next byte is that begins a word; the end of `text` if none does.
+  std::size_t next_begin(std::string_view text, std::size_t position) const {
+    while (position < text.size() && !begins_[static_cast<unsigned char>(text[position])])
+      ++position;
+    return position;
+  }
   Found longest_at(std::string_view text, std::size_t position) const;
 
  private:

@@ -1,11 +1,12 @@
-// Byte-pair encoding with a heap of candidate merges: O(n log n) in the length of a piece.
+// Byte-pair encoding of pieces: vocabulary, merges, and what becomes of unknown characters.
 
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "data/tokenizer/byte_words.h"
+#include "data/tokenizer/merge_symbols.h"
 #include "data/tokenizer/model.h"
 #include "data/tokenizer/piece_cache.h"
 #include "data/tokenizer/utf8.h"
@@ -15,70 +16,6 @@ namespace {
 
 // Ids index an array, so that a hostile file must not choose its size.
 constexpr std::int32_t largest_allowed_id = 1 << 24;
-
-struct Merge {
-  std::int32_t rank = 0;
-  std::int32_t merged_id = 0;
-};
-
-// Open addressing: a lookup per candidate pair is what encoding spends its time on.
-class MergeTable {
- public:
-  void reserve(std::size_t count) {
-    std::size_t capacity = 16;
-    while (capacity < 2 * count + 2) capacity *= 2;
-    slots_.assign(capacity, Slot{});
-  }
-  void put(std::int32_t left, std::int32_t right, Merge merge) {
-    Slot& slot = slots_[find(key_of(left, right))];
-    slot.key = key_of(left, right);
-    slot.merge = merge;
-  }
-  const Merge* get(std::int32_t left, std::int32_t right) const {
-    const Slot& slot = slots_[find(key_of(left, right))];
-    return slot.key == empty_key ? nullptr : &slot.merge;
-  }
-
- private:
-  static constexpr std::uint64_t empty_key = ~std::uint64_t{0};
-  struct Slot {
-    std::uint64_t key = empty_key;
-    Merge merge;
-  };
-
-  static std::uint64_t key_of(std::int32_t left, std::int32_t right) {
-    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 |
-           static_cast<std::uint32_t>(right);
-  }
-  std::size_t find(std::uint64_t key) const {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t index = (key * 0x9E3779B97F4A7C15) >> 20 & mask;
-    while (slots_[index].key != key && slots_[index].key != empty_key) index = (index + 1) & mask;
-    return index;
-  }
-
-  std::vector<Slot> slots_;
-};
-
-struct Symbol {
-  std::int32_t id = 0;
-  std::int32_t previous = -1;
-  std::int32_t next = -1;
-  bool alive = true;
-};
-
-struct Candidate {
-  std::int32_t rank = 0;
-  std::int32_t position = 0;
-  std::int32_t merged_id = 0;
-};
-
-// Lowest rank first, then leftmost.
-struct ComesLater {
-  bool operator()(const Candidate& a, const Candidate& b) const {
-    return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
-  }
-};
 
 class Bpe final : public Model {
  public:
@@ -92,6 +29,7 @@ class Bpe final : public Model {
     if (unknown_token_) unknown_id_ = id_of(*unknown_token_);
     for (int byte = 0; byte < 256 && byte_fallback_; ++byte)
       byte_ids_.push_back(id_of(fmt::format("<0x{:02X}>", byte)));
+    if (config.has_byte_words) make_byte_words();
     return {};
   }
 
@@ -105,7 +43,7 @@ class Bpe final : public Model {
     if (cache_.append_ids(piece, ids)) return {};
     const std::size_t first = ids.size();
     UK_TRY(symbols, symbols_of(piece));
-    merge(std::move(symbols), ids);
+    merge_symbols(symbols, merges_, ids);
     cache_.remember(piece, ids.data() + first, ids.size() - first);
     return {};
   }
@@ -121,6 +59,8 @@ class Bpe final : public Model {
       return std::nullopt;
     return tokens_[static_cast<std::size_t>(id)];
   }
+
+  const ByteWords* byte_words() const override { return byte_words_.get(); }
 
   std::int32_t token_count() const override { return static_cast<std::int32_t>(id_of_.size()); }
   std::int32_t largest_id() const override { return static_cast<std::int32_t>(tokens_.size()) - 1; }
@@ -154,6 +94,13 @@ class Bpe final : public Model {
     return {};
   }
 
+  void make_byte_words() {
+    std::vector<ByteWords::Token> tokens;
+    tokens.reserve(id_of_.size());
+    for (const auto& [text, id] : id_of_) tokens.push_back({.text = text, .id = id});
+    byte_words_ = ByteWords::make(tokens, merges_, ignore_merges_);
+  }
+
   Result<void> take_merges(const std::vector<std::pair<std::string, std::string>>& merges) {
     merges_.reserve(merges.size());
     for (std::size_t index = 0; index < merges.size(); ++index) {
@@ -173,11 +120,11 @@ class Bpe final : public Model {
     return {};
   }
 
-  Result<std::vector<Symbol>> symbols_of(std::string_view piece) const {
-    std::vector<Symbol> symbols;
+  Result<std::vector<std::int32_t>> symbols_of(std::string_view piece) const {
+    std::vector<std::int32_t> symbols;
     symbols.reserve(piece.size());
     bool unknown_waits = false;  // an unknown run whose id is not yet in `symbols`
-    const auto put = [&](std::int32_t id) { symbols.push_back({.id = id}); };
+    const auto put = [&](std::int32_t id) { symbols.push_back(id); };
     while (!piece.empty()) {
       const std::string_view character = piece.substr(0, code_point_bytes(piece[0]));
       piece.remove_prefix(character.size());
@@ -200,10 +147,6 @@ class Bpe final : public Model {
       }
     }
     if (unknown_waits) put(*unknown_id_);
-    for (std::size_t index = 0; index < symbols.size(); ++index) {
-      symbols[index].previous = static_cast<std::int32_t>(index) - 1;
-      symbols[index].next = index + 1 < symbols.size() ? static_cast<std::int32_t>(index) + 1 : -1;
-    }
     return symbols;
   }
 
@@ -213,45 +156,11 @@ class Bpe final : public Model {
     });
   }
 
-  void merge(std::vector<Symbol> symbols, std::vector<std::int32_t>& ids) const {
-    std::vector<Candidate> storage;
-    storage.reserve(symbols.size());
-    std::priority_queue<Candidate, std::vector<Candidate>, ComesLater> candidates(
-        ComesLater{}, std::move(storage));
-    const auto at = [&](std::int32_t position) -> Symbol& {
-      return symbols[static_cast<std::size_t>(position)];
-    };
-    const auto consider = [&](std::int32_t left) {
-      if (left < 0 || at(left).next < 0) return;
-      if (const Merge* found = merges_.get(at(left).id, at(at(left).next).id))
-        candidates.push({found->rank, left, found->merged_id});
-    };
-    for (std::size_t index = 0; index + 1 < symbols.size(); ++index)
-      consider(static_cast<std::int32_t>(index));
-    while (!candidates.empty()) {
-      const Candidate best = candidates.top();
-      candidates.pop();
-      Symbol& left = at(best.position);
-      if (!left.alive || left.next < 0) continue;
-      Symbol& right = at(left.next);
-      // The pair at this place may have changed since it was queued.
-      const Merge* current = merges_.get(left.id, right.id);
-      if (current == nullptr || current->rank != best.rank) continue;
-      left.id = best.merged_id;
-      right.alive = false;
-      left.next = right.next;
-      if (right.next >= 0) at(right.next).previous = best.position;
-      consider(left.previous);
-      consider(best.position);
-    }
-    for (const Symbol& symbol : symbols)
-      if (symbol.alive) ids.push_back(symbol.id);
-  }
-
   std::vector<std::string> tokens_;  // by id
   std::vector<bool> has_token_;
   std::unordered_map<std::string_view, std::int32_t> id_of_;  // views into tokens_
   MergeTable merges_;
+  std::unique_ptr<ByteWords> byte_words_;
   std::vector<std::optional<std::int32_t>> byte_ids_;  // of the tokens <0x00> to <0xFF>
   std::optional<std::string> unknown_token_;
   std::optional<std::int32_t> unknown_id_;

@@ -258,6 +258,30 @@ Result<std::unique_ptr<PreTokenizer>> read_pre_tokenizer(const Json& component,
                                                          std::string_view path) {
   return pre_tokenizer_at(component, path, 0);
 }
+std::optional<WordPattern> word_pattern_at(const Json& component) {
+  const auto is = [](const Json& object, std::string_view key, const Json& value, bool absent) {
+    const Json* field = find_field(object, key);
+    return field == nullptr ? absent : *field == value;
+  };
+  if (is(component, "type", "ByteLevel", false))
+    return is(component, "add_prefix_space", false, false) && is(component, "use_regex", true, true)
+               ? std::optional(WordPattern::gpt2)
+               : std::nullopt;
+  const Json* parts = find_field(component, "pretokenizers");
+  if (!is(component, "type", "Sequence", false) || parts == nullptr || parts->size() != 2)
+    return std::nullopt;
+  const Json& split = (*parts)[0];
+  const Json& bytes = (*parts)[1];
+  const Json* pattern = find_field(split, "pattern");
+  const Json* regex = pattern == nullptr ? nullptr : find_field(*pattern, "Regex");
+  const bool is_plain =
+      is(split, "type", "Split", false) && is(split, "behavior", "Isolated", false) &&
+      is(split, "invert", false, true) && is(bytes, "type", "ByteLevel", false) &&
+      is(bytes, "add_prefix_space", false, false) && is(bytes, "use_regex", false, false);
+  if (!is_plain || regex == nullptr || !regex->is_string()) return std::nullopt;
+  return word_pattern_of(regex->get_ref<const std::string&>());
+}
+
 Result<std::unique_ptr<Decoder>> read_decoder(const Json& component, std::string_view path) {
   return decoder_at(component, path, 0);
 }

@@ -17,6 +17,9 @@ Result<std::unique_ptr<Normalizer>> read_normalizer(const nlohmann::json& compon
                                                     std::string_view path);
 Result<std::unique_ptr<PreTokenizer>> read_pre_tokenizer(const nlohmann::json& component,
                                                          std::string_view path);
+/// The pattern of a pre-tokenizer that does nothing but cut by one of the common patterns and then
+/// write bytes as characters.
+std::optional<WordPattern> word_pattern_at(const nlohmann::json& component);
 Result<std::unique_ptr<Decoder>> read_decoder(const nlohmann::json& component,
                                               std::string_view path);
 /// Adds to the template of `file`.

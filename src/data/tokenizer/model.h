@@ -13,11 +13,16 @@
 
 namespace underkeel::data {
 
+class ByteWords;
+
 class Model {
  public:
   virtual ~Model() = default;
   /// Appends the ids of `piece`, which is not empty. May be called by several threads.
   virtual Result<void> append_ids(std::string_view piece, std::vector<std::int32_t>& ids) const = 0;
+  /// The way for words of bytes (byte_words.h), which gives what append_ids() gives for the words
+  /// written as characters; nullptr: this model has none.
+  virtual const ByteWords* byte_words() const { return nullptr; }
   virtual std::optional<std::int32_t> id_of(std::string_view token) const = 0;
   virtual std::optional<std::string_view> token_of(std::int32_t id) const = 0;
   /// Number of tokens. Ids may have gaps, so the largest one can be greater.
@@ -30,8 +35,9 @@ struct BpeConfig {
   std::vector<std::pair<std::string, std::string>> merges;       // by falling priority
   std::optional<std::string> unknown_token;
   bool fuse_unknown = false;
-  bool byte_fallback = false;  // an unknown character becomes <0xHH> tokens, if all exist
-  bool ignore_merges = false;  // a piece that is a token is taken whole
+  bool byte_fallback = false;   // an unknown character becomes <0xHH> tokens, if all exist
+  bool ignore_merges = false;   // a piece that is a token is taken whole
+  bool has_byte_words = false;  // Model::byte_words() will be asked for
 };
 
 /// Byte-pair encoding: the adjacent pair of highest priority is merged first, the leftmost of

@@ -3,12 +3,10 @@
 #include <utility>
 
 #include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/word_cutter.h"
 
 namespace underkeel::data {
 namespace {
-
-constexpr std::string_view gpt2_pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // The digits pre-tokenizer asks Rust's standard library, which knows the numbers of Unicode 17.
 constexpr std::string_view digit_pattern = R"([\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}])";
@@ -160,7 +158,7 @@ std::unique_ptr<PreTokenizer> make_split(Regex regex, SplitBehavior behavior, bo
 Result<std::unique_ptr<PreTokenizer>> make_byte_level(ByteLevelOptions options) {
   std::unique_ptr<PreTokenizer> words;
   if (options.use_regex) {
-    static const Result<Regex> compiled = Regex::compile(gpt2_pattern);
+    static const Result<Regex> compiled = Regex::compile(text_of(WordPattern::gpt2));
     UK_TRY(regex, compiled);
     words = make_split(std::move(regex), SplitBehavior::isolated, false);
   }

@@ -195,6 +195,7 @@ Result<TokenizerFile> read_tokenizer_json(std::string_view text) {
   if (const Json* component = find_field(json, "pre_tokenizer")) {
     UK_TRY(pre_tokenizer, read_pre_tokenizer(*component, "pre_tokenizer"));
     file.pre_tokenizer = std::move(pre_tokenizer);
+    file.words = word_pattern_at(*component);
   }
   if (const Json* component = find_field(json, "post_processor"))
     UK_TRY_VOID(read_post_processor(*component, "post_processor", file));
@@ -206,6 +207,11 @@ Result<TokenizerFile> read_tokenizer_json(std::string_view text) {
   const Json* model = find_field(json, "model");
   if (model == nullptr || !model->is_object())
     return fail(ErrorCode::bad_file, "there is no model", "tokenizer.json");
+  if (file.words) {
+    UK_TRY(cutter, WordCutter::get());
+    file.cutter = cutter;
+    vocabulary.config.has_byte_words = true;
+  }
   UK_TRY(made_model, read_model(*model, std::move(vocabulary.config)));
   file.model = std::move(made_model);
   if (const Json* list = find_field(json, "added_tokens")) {

@@ -14,12 +14,17 @@
 #include "data/tokenizer/model.h"
 #include "data/tokenizer/normalizer.h"
 #include "data/tokenizer/pre_tokenizer.h"
+#include "data/tokenizer/word_cutter.h"
 
 namespace underkeel::data {
 
 struct TokenizerFile {
   std::unique_ptr<Normalizer> normalizer;       // may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null
+  // Where the pre-tokenizer is one of the common ones, its pattern: then the model's byte_words()
+  // give the same ids as pre-tokenizer and model.
+  std::optional<WordPattern> words;
+  const WordCutter* cutter = nullptr;
   std::unique_ptr<Model> model;
   std::unique_ptr<Decoder> decoder;
   std::vector<AddedToken> added_tokens;  // with the ids that the file states

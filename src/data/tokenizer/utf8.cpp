@@ -1,5 +1,7 @@
 #include "data/tokenizer/utf8.h"
 
+#include <cstring>
+
 namespace underkeel::data {
 namespace {
 
@@ -34,6 +36,15 @@ Step read_step(std::string_view text) {
 std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
   std::size_t offset = 0;
   while (offset < text.size()) {
+    // ASCII, eight bytes at a time.
+    std::uint64_t word = 0;
+    if (offset + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + offset, sizeof word);
+      if ((word & 0x8080808080808080) == 0) {
+        offset += sizeof word;
+        continue;
+      }
+    }
     const Step step = read_step(text.substr(offset));
     if (!step.valid) return offset;
     offset += step.length;
