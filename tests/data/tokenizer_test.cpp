@@ -266,6 +266,14 @@ TEST(Tokenizer, TellsWhereAPipelineOfTheFileDiffersFromThatOfItsClass) {
   EXPECT_THAT(tokenizer->notes(), testing::Contains(HasSubstr("LlamaTokenizerFast")));
 }
 
+TEST(Tokenizer, KeepsAnAddedTokenPlainThatOnlyTheMapOfSpecialTokensLists) {
+  const Tokenizer tokenizer = golden("older_files");
+
+  EXPECT_FALSE(tokenizer.is_special(*tokenizer.id_of("<x>")));
+  EXPECT_FALSE(tokenizer.is_special(*tokenizer.id_of("hello")));
+  EXPECT_TRUE(tokenizer.is_special(*tokenizer.id_of("<xy>")));
+}
+
 TEST(Tokenizer, GivesALegacyFileAMarkAfterEverySpecialToken) {
   const Tokenizer legacy = golden("llama2");
   const Tokenizer first = golden("llama2_first");

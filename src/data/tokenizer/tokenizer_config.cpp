@@ -65,15 +65,16 @@ Result<void> read_added_decoder(const Json& decoder, TokenizerConfigFile& file) 
   return {};
 }
 
-// added_tokens.json: token to id. Those that another file names are special.
-Result<void> read_added_map(std::string_view text, TokenizerConfigFile& file) {
+// added_tokens.json: token to id. Special are those with a role and those in `additional`.
+Result<void> read_added_map(std::string_view text, const std::vector<AddedToken>& additional,
+                            TokenizerConfigFile& file) {
   UK_TRY(json, parse_json(text, "added_tokens.json"));
   const auto is_named = [&](const std::string& content) {
     const auto names = [&](const std::optional<AddedToken>& token) {
       return token && token->content == content;
     };
     return names(file.begin) || names(file.end) || names(file.padding) || names(file.unknown) ||
-           std::any_of(file.additional.begin(), file.additional.end(),
+           std::any_of(additional.begin(), additional.end(),
                        [&](const AddedToken& token) { return token.content == content; });
   };
   if (!json.is_object())
@@ -108,11 +109,14 @@ Result<TokenizerConfigFile> read_tokenizer_config(const TokenizerConfigTexts& te
     UK_TRY_VOID(read_added_decoder(*decoder, file));
   } else {
     // The older files count only where the newer key is missing, and then before the configuration.
+    // Further tokens of special_tokens_map.json come too late to make an added token special.
+    const std::vector<AddedToken> additional = file.additional;
     if (!texts.special_tokens_map.empty()) {
       UK_TRY(map, parse_json(texts.special_tokens_map, "special_tokens_map.json"));
       if (map.is_object()) UK_TRY_VOID(read_named_tokens(map, file));
     }
-    if (!texts.added_tokens.empty()) UK_TRY_VOID(read_added_map(texts.added_tokens, file));
+    if (!texts.added_tokens.empty())
+      UK_TRY_VOID(read_added_map(texts.added_tokens, additional, file));
   }
   std::stable_sort(file.added_decoder.begin(), file.added_decoder.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
