@@ -28,7 +28,7 @@ Result<void> run(train::GenerateRequest request) {
   };
   bool begun = false;
   const auto print = [&](std::string_view text) {
-    if (!begun) std::fputs(request.prompt.c_str(), stdout);
+    if (!begun && request.template_name.empty()) std::fputs(request.prompt.c_str(), stdout);
     begun = true;
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -50,6 +50,12 @@ void add_generate(CLI::App& app, Chosen& chosen) {
       ->add_option("MODEL", request->model, "Hugging Face folder, or hub name in the local cache")
       ->required();
   command->add_option("--prompt", request->prompt, "text to continue")->required();
+  CLI::Option* chat = command->add_option("--template", request->template_name,
+                                          "the chat template that the model was trained under: the "
+                                          "prompt is a user's, the answer alone "
+                                          "is printed, and ends where the template's do");
+  command->add_option("--system", request->system, "system text, instead of the template's own")
+      ->needs(chat);
   command
       ->add_option("--max-new-tokens", request->max_new_tokens,
                    "most tokens to add (64, or what the model's positions leave)")

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "io/file.h"
 #include "plan/listing.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
@@ -19,6 +20,7 @@
 #include "spec/hardware_spec.h"
 #include "spec/model_spec.h"
 #include "train/choose_gpu.h"
+#include "train/run_data.h"
 
 namespace underkeel::apps {
 
@@ -29,6 +31,7 @@ struct Words {
   std::string hardware;
   bool json = false;
   bool listing = false;
+  bool data = false;
 };
 
 std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
@@ -96,6 +99,20 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
   return outlook;
 }
 
+/// The data report and its notes; the longest samples go into the run, so that they are planned for.
+Result<std::string> read_data(spec::RunConfig& config, const spec::ModelSpec& model,
+                              const std::filesystem::path& folder) {
+  io::FileSystem files;
+  UK_TRY(data, train::read_run_data(files, {.run = config,
+                                            .model = model,
+                                            .model_folder = folder,
+                                            .thread_count = spec::this_machine().cores,
+                                            .world_size = config.ranks}));
+  train::take_longest(data.datasets, config);
+  config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
+  return "data\n" + data.report + "\n";
+}
+
 Result<void> run(const Words& words) {
   UK_TRY(changes, words.run->all_changes());
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
@@ -103,6 +120,11 @@ Result<void> run(const Words& words) {
   UK_TRY(model, spec::read_model_config(folder));
   UK_TRY(machine, words.hardware.empty() ? train::machine_for(config, config.ranks)
                                          : spec::read_hardware_file(words.hardware));
+  std::string data_text;
+  if (words.data) {
+    UK_TRY(text, read_data(config, model, folder));
+    data_text = std::move(text);
+  }
   const planner::FitQuestion question{
       .model = model,
       .run = config,
@@ -119,7 +141,7 @@ Result<void> run(const Words& words) {
   } else if (words.json) {
     std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
   } else {
-    fmt::print("values in force\n{}\n{}\n{}\n{}{}", chosen_values(config),
+    fmt::print("values in force\n{}\n{}{}\n{}\n{}{}", chosen_values(config), data_text,
                summary(model, config, plan), render::peak_table(plan, outlook),
                total_text(plan, room), times_text(*outlook.times, machine.rates_are_measured));
     for (const std::string& note : config.notes) fmt::print("note: {}\n", note);
@@ -138,6 +160,9 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   words->run = add_run_arguments(*command);
   command->add_option("--hardware", words->hardware,
                       "hardware.yaml of a machine that is not this one");
+  command->add_flag("--data", words->data,
+                    "read and tokenise the data: report on them, and plan for the longest sample "
+                    "instead of cutoff_len; train finds the tokens again");
   CLI::Option* json = command->add_flag("--json", words->json, "print one JSON object");
   command->add_flag("--listing", words->listing, "print every operation of the plan")
       ->excludes(json);

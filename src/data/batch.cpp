@@ -10,6 +10,7 @@ namespace underkeel::data {
 
 void append_sample(const Sample& sample, std::int64_t sample_id, MicroBatch& batch) {
   UK_CHECK(sample.labels.size() == sample.tokens.size() &&
+               (sample.positions.empty() || sample.positions.size() == sample.tokens.size()) &&
                std::accumulate(sample.sequence_lengths.begin(), sample.sequence_lengths.end(),
                                std::size_t{0}) == sample.tokens.size(),
            "a sample's parts do not add up");
@@ -21,7 +22,8 @@ void append_sample(const Sample& sample, std::int64_t sample_id, MicroBatch& bat
     for (std::size_t row = begin; row < end; ++row) {
       const std::int32_t target = row + 1 < end ? sample.labels[row + 1] : ignored_label;
       batch.targets.push_back(target);
-      batch.positions.push_back(static_cast<std::int32_t>(row - begin));
+      batch.positions.push_back(sample.positions.empty() ? static_cast<std::int32_t>(row - begin)
+                                                         : sample.positions[row]);
       if (target != ignored_label) ++batch.target_count;
     }
     begin = end;

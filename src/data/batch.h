@@ -16,7 +16,7 @@ namespace underkeel::data {
 struct MicroBatch {
   std::vector<std::int32_t> tokens;     // (R)
   std::vector<std::int32_t> targets;    // (R): the next token of the sequence, or ignored_label
-  std::vector<std::int32_t> positions;  // (R): from 0 in each sequence
+  std::vector<std::int32_t> positions;  // (R): from 0 in each sequence, or the sample's own
   std::vector<std::int32_t> sequence_starts;  // first rows of the sequences, ascending, then R
   std::int64_t target_count = 0;              // targets that are not ignored_label
   std::vector<std::int64_t> sample_ids;

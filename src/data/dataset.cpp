@@ -10,42 +10,43 @@
 
 #include "base/units.h"
 #include "data/random_order.h"
+#include "data/tokenise_set.h"
 
 namespace underkeel::data {
 namespace {
 
 using Order = std::vector<std::uint32_t>;
 
-class TextLoader {
+constexpr std::size_t packs_kept = 8;
+
+class Loader {
  public:
-  TextLoader(io::FileSystem& files, const Tokenizer& tokenizer, const DatasetOptions& options)
+  Loader(io::FileSystem& files, const Tokenizer& tokenizer, const DatasetOptions& options)
       : files_(files), tokenizer_(tokenizer), options_(options), choice_(options.seed) {}
 
   Result<Datasets> run() {
     UK_TRY_VOID(check_options());
-    UK_TRY(store, TokenStore::create(files_, options_.store_folder));
-    store_ = std::make_shared<TokenStore>(std::move(store));
     UK_TRY(training, read_sets(options_.names));
     UK_TRY(evaluation, read_sets(options_.evaluation_names));
-    UK_TRY_VOID(store_->finish());
     UK_TRY_VOID(split(training, evaluation));
-    UK_TRY(train_source, make_source(std::move(training), loaded_.training_figures, "train"));
-    loaded_.training = std::move(train_source);
-    if (!evaluation.empty()) {
-      UK_TRY(source, make_source(std::move(evaluation), loaded_.evaluation_figures, "evaluate"));
-      loaded_.evaluation = std::move(source);
-    }
+    UK_TRY_VOID(make_source(training, "train", loaded_.training, loaded_.training_figures));
+    if (!evaluation.empty())
+      UK_TRY_VOID(
+          make_source(evaluation, "evaluate", loaded_.evaluation, loaded_.evaluation_figures));
+    note_attention();
     return std::move(loaded_);
   }
 
  private:
+  bool is_text() const { return options_.content == RecordContent::text; }
+
   Result<void> check_options() {
     if (options_.names.empty())
       return fail(ErrorCode::bad_config, "no data set is named", "dataset");
     if (options_.cutoff_tokens < 1 || options_.cutoff_tokens > std::numeric_limits<int>::max())
       return fail(ErrorCode::bad_config,
                   fmt::format("a cut-off of {} tokens", options_.cutoff_tokens), "cutoff_len");
-    if (options_.documents_per_batch < 1)
+    if (options_.batches.batch_records < 1)
       return fail(ErrorCode::bad_config, "a batch holds at least one record",
                   "preprocessing_batch_size");
     const double size = options_.validation_size;
@@ -55,92 +56,68 @@ class TextLoader {
     if (size > 0 && !options_.evaluation_names.empty())
       return fail(ErrorCode::bad_config, "both `eval_dataset` and `val_size` are given", "val_size",
                   "leave one of them out");
-    return find_end_text();
-  }
-
-  Result<void> find_end_text() {
-    const SpecialTokens& special = tokenizer_.special_tokens();
-    if (special.end) {
-      end_text_ = special.end->text;
-    } else if (tokenizer_.id_of("<|endoftext|>")) {
-      end_text_ = "<|endoftext|>";
-      loaded_.notes.push_back("tokenizer_config.json names no eos_token; <|endoftext|> is used");
-    } else {
-      return fail(ErrorCode::bad_config, "the tokenizer has no end token",
-                  "tokenizer_config.json: eos_token", "name a token of the vocabulary there");
+    if (is_text()) {
+      UK_TRY(end, text_end_of(tokenizer_, options_));
+      if (options_.text_end.empty() && !tokenizer_.special_tokens().end)
+        loaded_.notes.push_back(
+            fmt::format("tokenizer_config.json names no eos_token; {} is used", end));
+    } else if (options_.train_on_prompt && options_.style.style->efficient_eos) {
+      return fail(ErrorCode::bad_config,
+                  fmt::format("template `{}` puts one end token behind all turns, so that prompts "
+                              "cannot be trained",
+                              options_.style.style->name),
+                  "train_on_prompt", "leave it out, or take another template");
     }
-    if (special.add_begin && special.begin) begin_ = *special.begin;
     return {};
   }
 
-  // Document numbers of the sets, in the order that the run uses.
+  // Record numbers of the sets, in the order that the run uses.
   Result<Order> read_sets(const std::vector<std::string>& names) {
-    Order order;
-    if (names.empty()) return order;
+    if (names.empty()) return Order();
     UK_TRY(entries, read_dataset_info(files_, options_.folder, names));
+    std::vector<Order> orders;
     for (const DatasetEntry& entry : entries) {
-      UK_TRY(chosen, read_set(entry));
-      order.insert(order.end(), chosen.begin(), chosen.end());
+      UK_TRY(order, read_set(entry));
+      orders.push_back(std::move(order));
     }
-    return order;
+    return mix(orders, options_.mix_strategy, options_.mix_probabilities, options_.seed);
   }
 
   Result<Order> read_set(const DatasetEntry& entry) {
-    DatasetFigures figures{.name = entry.name, .files = entry.files};
-    const std::int64_t first = store_->document_count();
-    const std::int64_t first_token = store_->token_count();
-    RecordRules rules{.skip_broken = options_.skip_broken};
-    if (!entry.sample_count && options_.max_samples) rules.most_records = *options_.max_samples;
-    UK_TRY(report, read_records(files_, entry, rules,
-                                [&](const Record& record) { return add_document(record.prompt); }));
-    figures.records = std::move(report);
-    figures.tokens = store_->token_count() - first_token;
-    if (!entry.columns.response.empty() && !entry.files[0].ends_with(".txt"))
-      note_unused_response(entry);
-    loaded_.sets.push_back(std::move(figures));
-    Order chosen(static_cast<std::size_t>(store_->document_count() - first));
+    const std::int64_t first = store_->record_count();
+    UK_TRY(set, tokenise_set(files_, tokenizer_, entry, options_));
+    loaded_.largest_token_id = std::max(loaded_.largest_token_id, set.tokens.largest_token());
+    UK_TRY_VOID(store_->add(std::move(set.tokens)));
+    if (is_text() && entry.format == RecordFormat::alpaca && !entry.columns.response.empty() &&
+        !entry.files[0].ends_with(".txt"))
+      loaded_.notes.push_back(
+          fmt::format("data set `{}`: stage pt trains on `{}` alone; `{}` is not used", entry.name,
+                      entry.columns.prompt, entry.columns.response));
+    loaded_.sets.push_back(std::move(set.figures));
+    Order chosen(static_cast<std::size_t>(store_->record_count() - first));
     std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(first));
-    if (entry.sample_count) UK_TRY_VOID(choose(entry, first, chosen));
+    if (entry.sample_count) choose(*entry.sample_count, first, chosen);
     if (options_.max_samples && static_cast<std::int64_t>(chosen.size()) > *options_.max_samples)
       chosen.resize(static_cast<std::size_t>(*options_.max_samples));
     return chosen;
   }
 
-  void note_unused_response(const DatasetEntry& entry) {
-    loaded_.notes.push_back(
-        fmt::format("data set `{}`: stage pt trains on `{}` alone; `{}` is not used", entry.name,
-                    entry.columns.prompt, entry.columns.response));
-  }
-
-  Result<void> choose(const DatasetEntry& entry, std::int64_t first, Order& chosen) {
+  // The front of a permutation; where that is not enough, more with replacement.
+  void choose(std::int64_t wanted, std::int64_t first, Order& chosen) {
     const auto count = static_cast<std::int64_t>(chosen.size());
-    if (*entry.sample_count > count)
-      return fail(ErrorCode::unsupported,
-                  fmt::format("`num_samples` of data set `{}` is {}, it has {}: repeating records "
-                              "is not supported yet",
-                              entry.name, *entry.sample_count, count),
-                  "dataset_info.json");
     chosen = choice_.permutation(count);
-    chosen.resize(static_cast<std::size_t>(*entry.sample_count));
-    for (std::uint32_t& document : chosen) document += static_cast<std::uint32_t>(first);
-    return {};
-  }
-
-  Result<void> add_document(const std::string& text) {
-    if (store_->document_count() >= std::numeric_limits<std::uint32_t>::max())
-      return fail(ErrorCode::unsupported, "more than 2^32 - 1 records", "dataset",
-                  "set max_samples");
-    const bool with_begin = begin_ && !options_.packing;
-    UK_TRY(ids, tokenizer_.encode((with_begin ? begin_->text : "") + text + end_text_));
-    for (const std::int32_t id : ids)
-      loaded_.largest_token_id = std::max(loaded_.largest_token_id, id);
-    return store_->append(ids);
+    chosen.resize(static_cast<std::size_t>(std::min(wanted, count)));
+    if (count > 0 && wanted > count) {
+      const Order more = choice_.choice(count, wanted - count);
+      chosen.insert(chosen.end(), more.begin(), more.end());
+    }
+    for (std::uint32_t& record : chosen) record += static_cast<std::uint32_t>(first);
   }
 
   // As `datasets` splits: the held-out part is the front of a permutation, the rest is the training
   // set in that order.
   Result<void> split(Order& training, Order& evaluation) {
-    if (options_.validation_size == 0) return {};
+    if (options_.validation_size <= 1e-6) return {};
     const auto count = static_cast<std::int64_t>(training.size());
     const auto held_out = static_cast<std::int64_t>(
         options_.validation_size > 1
@@ -163,20 +140,29 @@ class TextLoader {
     return {};
   }
 
-  // A block of this many tokens fits in at least one batch of records.
-  std::int64_t mean_batch_tokens(const SplitFigures& figures) const {
-    return figures.dropped_tokens / ceil_div(figures.documents, options_.documents_per_batch);
+  Result<void> make_source(const Order& order, std::string_view purpose,
+                           std::shared_ptr<const SampleSource>& source, SplitFigures& figures) {
+    return is_text() ? make_text_source(order, purpose, source, figures)
+                     : make_chat_source(order, purpose, source, figures);
   }
 
-  Result<std::shared_ptr<const SampleSource>> make_source(Order order, SplitFigures& figures,
-                                                          std::string_view purpose) {
-    figures.documents = static_cast<std::int64_t>(order.size());
+  // A block of this many tokens fits in at least one batch of records.
+  std::int64_t mean_batch_tokens(const SplitFigures& figures) const {
+    return figures.dropped_tokens / ceil_div(figures.documents, options_.batches.batch_records);
+  }
+
+  Result<void> make_text_source(const Order& order, std::string_view purpose,
+                                std::shared_ptr<const SampleSource>& source,
+                                SplitFigures& figures) {
+    for (const std::uint32_t record : order)
+      if (!store_->is_dropped(record)) ++figures.documents;
     TextSampleOptions sample_options{.cutoff_tokens = options_.cutoff_tokens,
                                      .packing = options_.packing,
                                      .attention = options_.attention,
-                                     .documents_per_batch = options_.documents_per_batch};
-    if (begin_) sample_options.block_begin = begin_->id;
-    auto samples = std::make_shared<TextSamples>(store_, std::move(order), sample_options);
+                                     .batches = options_.batches};
+    const SpecialTokens& special = tokenizer_.special_tokens();
+    if (special.add_begin && special.begin) sample_options.block_begin = special.begin->id;
+    auto samples = std::make_shared<TextSamples>(store_, order, sample_options);
     figures.samples = samples->count();
     figures.tokens = samples->used_tokens();
     figures.dropped_tokens = samples->dropped_tokens();
@@ -195,26 +181,93 @@ class TextLoader {
           format_count(figures.dropped_tokens),
           format_count(figures.dropped_tokens + figures.tokens),
           options_.packing ? fmt::format("the rest of each {} records that fills no block of {}",
-                                         options_.documents_per_batch, options_.cutoff_tokens)
+                                         options_.batches.batch_records, options_.cutoff_tokens)
                            : fmt::format("what is beyond cutoff_len {}", options_.cutoff_tokens)));
-    return samples;
+    source = std::move(samples);
+    return {};
+  }
+
+  Result<void> make_chat_source(const Order& order, std::string_view purpose,
+                                std::shared_ptr<const SampleSource>& source,
+                                SplitFigures& figures) {
+    auto samples =
+        std::make_shared<ChatSamples>(store_, order,
+                                      ChatSampleOptions{.packing = options_.packing,
+                                                        .capacity_tokens = options_.cutoff_tokens,
+                                                        .attention = options_.attention,
+                                                        .batches = options_.batches});
+    figures.documents = samples->record_count();
+    figures.samples = samples->count();
+    figures.tokens = samples->used_tokens();
+    for (std::int64_t index = 0; index < samples->count(); ++index) {
+      if (options_.packing && figures.packs.size() < packs_kept) {
+        figures.packs.push_back(samples->records_in(index));
+        figures.filled.push_back(samples->tokens_in(index));
+      }
+      if (!samples->is_untrained(index)) continue;
+      ++figures.untrained;
+      if (purpose == "train") loaded_.untrained_samples.push_back(index);
+    }
+    if (figures.samples == 0)
+      return fail(
+          ErrorCode::bad_config,
+          fmt::format("nothing to {} on: none of {} records is usable", purpose, order.size()),
+          "dataset", "the data report says why records were dropped");
+    if (figures.untrained == figures.samples) return nothing_is_trained(purpose, figures);
+    source = std::move(samples);
+    return {};
+  }
+
+  tl::unexpected<Error> nothing_is_trained(std::string_view purpose,
+                                           const SplitFigures& figures) const {
+    std::int64_t longest = 0;
+    for (const DatasetFigures& set : loaded_.sets)
+      longest = std::max(longest, set.cut.longest_uncut);
+    const bool is_cut = longest > options_.cutoff_tokens;
+    return fail(ErrorCode::bad_config,
+                fmt::format("nothing to {} on: none of {} samples keeps a trained token at "
+                            "cutoff_len {}",
+                            purpose, figures.samples, options_.cutoff_tokens),
+                "cutoff_len",
+                is_cut ? fmt::format("cutoff_len: {} keeps every sample whole",
+                                     longest + (options_.packing ? 1 : 0))
+                       : "all answers are empty, and the template ends them with nothing");
+  }
+
+  // Where LLaMA-Factory lets samples see each other and we do not.
+  void note_attention() {
+    if (!options_.packing) return;
+    if (options_.attention == PackingAttention::shared) {
+      loaded_.notes.push_back(fmt::format(
+          "packing: {}s of a pack see those before them (underkeel.packing_attention: shared)",
+          is_text() ? "text" : "sample"));
+      return;
+    }
+    std::string note = fmt::format("packing: attention: separate per {}; positions restart",
+                                   is_text() ? "text" : "sample");
+    if (!options_.neat_packing)
+      note += fmt::format(
+          "; LLaMA-Factory's {} would let them see each other, as underkeel.packing_attention: "
+          "shared does",
+          is_text() ? "blocks" : "plain packing");
+    if (options_.train_on_prompt)
+      note += "; no sample predicts the first token of the next, as there with train_on_prompt";
+    loaded_.notes.push_back(std::move(note));
   }
 
   io::FileSystem& files_;
   const Tokenizer& tokenizer_;
   const DatasetOptions& options_;
   LegacyNumpy choice_;
-  std::shared_ptr<TokenStore> store_;
-  std::string end_text_;
-  std::optional<SpecialToken> begin_;
+  std::shared_ptr<TokenStore> store_ = std::make_shared<TokenStore>();
   Datasets loaded_;
 };
 
 }  // namespace
 
-Result<Datasets> load_text_datasets(io::FileSystem& files, const Tokenizer& tokenizer,
-                                    const DatasetOptions& options) {
-  return TextLoader(files, tokenizer, options).run();
+Result<Datasets> load_datasets(io::FileSystem& files, const Tokenizer& tokenizer,
+                               const DatasetOptions& options) {
+  return Loader(files, tokenizer, options).run();
 }
 
 }  // namespace underkeel::data

@@ -25,7 +25,10 @@ const std::vector<std::string> entry_keys = {
 const std::vector<std::string> column_keys = {
     "prompt", "query",  "response", "history", "messages", "system", "tools",
     "images", "videos", "audios",   "chosen",  "rejected", "kto_tag"};
-const std::vector<std::string> extensions = {".txt", ".json", ".jsonl"};
+const std::vector<std::string> tag_keys = {"role_tag",      "content_tag",     "user_tag",
+                                           "assistant_tag", "observation_tag", "function_tag",
+                                           "system_tag"};
+const std::vector<std::string> extensions = {".txt", ".json", ".jsonl", ".csv"};
 
 class EntryReader {
  public:
@@ -39,10 +42,15 @@ class EntryReader {
     if (!json.is_object())
       return fail(ErrorCode::bad_config, fmt::format("entry `{}` is not an object", name_), where_);
     UK_TRY_VOID(check_keys(json, entry_keys, "entry"));
-    UK_TRY_VOID(check_format(json));
+    UK_TRY_VOID(check_source(json));
     DatasetEntry entry{.name = name_};
+    UK_TRY(format, read_format(json));
+    entry.format = format;
     UK_TRY(columns, read_columns(json));
     entry.columns = std::move(columns);
+    entry.columns_are_named = find_field(json, "columns") != nullptr;
+    UK_TRY(tags, read_tags(json));
+    entry.tags = std::move(tags);
     if (const Json* count = find_field(json, "num_samples")) {
       if (!count->is_number_integer() || count->get<std::int64_t>() < 1)
         return fail(ErrorCode::bad_config, "`num_samples` is not a number from 1", where_);
@@ -67,24 +75,28 @@ class EntryReader {
     return {};
   }
 
-  Result<void> check_format(const Json& json) const {
+  Result<void> check_source(const Json& json) const {
     for (const std::string_view key :
          {"hf_hub_url", "ms_hub_url", "om_hub_url", "script_url", "cloud_file_name"})
       if (find_field(json, key) != nullptr)
         return fail(ErrorCode::unsupported,
                     fmt::format("`{}` of data set `{}`: data is read from files only", key, name_),
                     where_, "download the files and name them with `file_name`");
-    UK_TRY(formatting, text_field(json, where_, "formatting"));
-    if (!formatting.empty() && formatting != "alpaca")
-      return fail(
-          ErrorCode::unsupported,
-          fmt::format("formatting `{}` of data set `{}` is not supported yet", formatting, name_),
-          where_, "stage pt reads `formatting: alpaca` with one text a record");
     UK_TRY(ranking, bool_field(json, where_, "ranking", false));
     if (ranking)
       return fail(ErrorCode::unsupported,
                   fmt::format("data set `{}` holds preferences (ranking: true)", name_), where_);
     return {};
+  }
+
+  Result<RecordFormat> read_format(const Json& json) const {
+    UK_TRY(name, text_field(json, where_, "formatting"));
+    if (name.empty() || name == "alpaca") return RecordFormat::alpaca;
+    if (name == "sharegpt") return RecordFormat::sharegpt;
+    if (name == "openai") return RecordFormat::openai;
+    return fail(ErrorCode::bad_config,
+                fmt::format("formatting `{}` of data set `{}` is not known", name, name_), where_,
+                "write alpaca, sharegpt or openai");
   }
 
   // A `columns` that is there leaves out every column that it does not name.
@@ -94,10 +106,50 @@ class EntryReader {
     if (!field->is_object())
       return fail(ErrorCode::bad_config, "`columns` is not an object", where_);
     UK_TRY_VOID(check_keys(*field, column_keys, "columns of"));
-    UK_TRY(prompt, text_field(*field, where_, "prompt"));
-    UK_TRY(query, text_field(*field, where_, "query"));
-    UK_TRY(response, text_field(*field, where_, "response"));
-    return Columns{prompt, query, response};
+    for (const std::string_view key : {"images", "videos", "audios"})
+      if (find_field(*field, key) != nullptr)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("data set `{}` has {}: only text is trained on", name_, key),
+                    where_);
+    Columns columns;
+    const std::pair<const char*, std::string*> names[] = {
+        {"prompt", &columns.prompt},     {"query", &columns.query},
+        {"response", &columns.response}, {"history", &columns.history},
+        {"messages", &columns.messages}, {"system", &columns.system},
+        {"tools", &columns.tools}};
+    for (const auto& [key, into] : names) {
+      UK_TRY(column, text_field(*field, where_, key));
+      *into = std::move(column);
+    }
+    return columns;
+  }
+
+  // As with columns: tags that are there leave out the others.
+  Result<Tags> read_tags(const Json& json) const {
+    const Json* field = find_field(json, "tags");
+    if (field == nullptr) return Tags{};
+    if (!field->is_object()) return fail(ErrorCode::bad_config, "`tags` is not an object", where_);
+    UK_TRY_VOID(check_keys(*field, tag_keys, "tags of"));
+    Tags tags;
+    const std::pair<const char*, std::string*> names[] = {{"role_tag", &tags.role},
+                                                          {"content_tag", &tags.content},
+                                                          {"user_tag", &tags.user},
+                                                          {"assistant_tag", &tags.assistant},
+                                                          {"observation_tag", &tags.observation},
+                                                          {"function_tag", &tags.function},
+                                                          {"system_tag", &tags.system}};
+    for (const auto& [key, into] : names) {
+      UK_TRY(tag, text_field(*field, where_, key));
+      *into = std::move(tag);
+    }
+    for (const auto& [key, into] : names)
+      if (into->empty() && (into == &tags.role || into == &tags.content || into == &tags.user ||
+                            into == &tags.assistant))
+        return fail(
+            ErrorCode::bad_config, fmt::format("`tags` of data set `{}` names no `{}`", name_, key),
+            where_,
+            fmt::format(R"("tags": {{"{}": "..."}}; tags that are not named are none)", key));
+    return tags;
   }
 
   Result<std::vector<std::string>> read_files(const Json& json) const {
@@ -140,8 +192,10 @@ class EntryReader {
       const std::string extension = std::filesystem::path(path).extension().string();
       if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
         return fail(ErrorCode::unsupported,
-                    fmt::format("files that end in `{}` are not supported yet", extension), path,
-                    "write .txt, .json or .jsonl");
+                    fmt::format("files that end in `{}` are not supported", extension), path,
+                    extension == ".parquet" || extension == ".arrow"
+                        ? "write it as JSON lines: datasets.load_dataset(...).to_json(NAME.jsonl)"
+                        : "write .jsonl, .json, .csv or .txt");
       if (extension != first)
         return fail(ErrorCode::bad_config,
                     fmt::format("data set `{}` mixes files that end in `{}` and `{}`", name_, first,

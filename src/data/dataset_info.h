@@ -13,24 +13,50 @@
 
 namespace underkeel::data {
 
-/// Names of the columns of alpaca records. Empty: the data set has no such column.
+/// How a record is laid out.
+enum class RecordFormat {
+  alpaca,    // a column for each part
+  sharegpt,  // a list of messages that alternate
+  openai     // the same with roles as of OpenAI's interface
+};
+
+/// Names of the columns of records. Empty: the data set has no such column.
 struct Columns {
   std::string prompt = "instruction";
   std::string query = "input";
   std::string response = "output";
+  std::string history;
+  std::string messages = "conversations";
+  std::string system;
+  std::string tools;
+};
+
+/// Names inside a message, and how its roles are called. Empty: there is no such role.
+struct Tags {
+  std::string role = "from";
+  std::string content = "value";
+  std::string user = "human";
+  std::string assistant = "gpt";
+  std::string observation = "observation";
+  std::string function = "function_call";
+  std::string system = "system";
 };
 
 struct DatasetEntry {
   std::string name;
   std::vector<std::string> files;  // as paths that can be opened; never empty
+  RecordFormat format = RecordFormat::alpaca;
   Columns columns;
+  bool columns_are_named = false;  // by the entry: then each of them must be in some record
+  Tags tags;
   std::optional<std::int64_t> sample_count;  // num_samples: so many, chosen at random
 };
 
 /// Reads the entries `names`, in that order. `folder` is dataset_dir. Only these entries are
 /// checked: a file may describe sets that this program does not read.
 /// Errors: not_found (file, entry with the nearest name, data file), bad_config (an unknown key
-/// with the nearest known one, a wrong type), unsupported (other formatting, remote sources).
+/// with the nearest known one, a wrong type), unsupported (pictures and sound, preferences, remote
+/// sources, files of other kinds).
 Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
                                                     const std::filesystem::path& folder,
                                                     const std::vector<std::string>& names);

@@ -20,13 +20,18 @@ std::vector<std::uint32_t> identity(std::int64_t count) {
   return order;
 }
 
+// All bits that numbers up to `last` need.
+std::uint32_t mask_of(std::uint32_t last) {
+  for (const int shift : {1, 2, 4, 8, 16}) last |= last >> shift;
+  return last;
+}
+
 // From the last place down, swapped with a random place at or before it; a draw beyond it, after
 // masking to the bits that it needs, is thrown away.
 template <class Draw>
 void shuffle_down(std::vector<std::uint32_t>& order, Draw draw) {
   for (std::size_t last = order.size(); last-- > 1;) {
-    std::uint32_t mask = static_cast<std::uint32_t>(last);
-    for (const int shift : {1, 2, 4, 8, 16}) mask |= mask >> shift;
+    const std::uint32_t mask = mask_of(static_cast<std::uint32_t>(last));
     std::uint32_t place = draw() & mask;
     while (place > last) place = draw() & mask;
     std::swap(order[last], order[place]);
@@ -86,16 +91,20 @@ class Pcg64 {
     step();
   }
 
+  std::uint64_t next() {
+    step();
+    const auto folded =
+        static_cast<std::uint64_t>(state_ >> 64) ^ static_cast<std::uint64_t>(state_);
+    const auto rotation = static_cast<unsigned>(state_ >> 122);
+    return folded >> rotation | folded << (-rotation & 63);
+  }
+
   std::uint32_t next_word() {
     if (has_high_) {
       has_high_ = false;
       return high_;
     }
-    step();
-    const auto folded =
-        static_cast<std::uint64_t>(state_ >> 64) ^ static_cast<std::uint64_t>(state_);
-    const auto rotation = static_cast<unsigned>(state_ >> 122);
-    const std::uint64_t output = folded >> rotation | folded << (-rotation & 63);
+    const std::uint64_t output = next();
     has_high_ = true;
     high_ = static_cast<std::uint32_t>(output >> 32);
     return static_cast<std::uint32_t>(output);
@@ -130,10 +139,44 @@ std::vector<std::uint32_t> numpy_permutation(std::int64_t count, std::uint64_t s
   return order;
 }
 
+struct NumpyGenerator::State {
+  Pcg64 words;
+};
+
+NumpyGenerator::NumpyGenerator(std::uint64_t seed)
+    : state_(std::make_shared<State>(State{Pcg64(seed)})) {}
+
+// numpy cuts [0, 1) at the cumulated probabilities, which it scales to end at 1.
+std::size_t NumpyGenerator::choice(std::span<const double> probabilities) {
+  double sum = 0;
+  for (const double probability : probabilities) sum += probability;
+  const double place = static_cast<double>(state_->words.next() >> 11) * 0x1p-53;
+  double reached = 0;
+  for (std::size_t i = 0; i + 1 < probabilities.size(); ++i) {
+    reached += probabilities[i];
+    if (place < reached / sum) return i;
+  }
+  return probabilities.size() - 1;
+}
+
 std::vector<std::uint32_t> LegacyNumpy::permutation(std::int64_t count) {
   std::vector<std::uint32_t> order = identity(count);
   shuffle_down(order, [&] { return static_cast<std::uint32_t>(words_()); });
   return order;
+}
+
+std::vector<std::uint32_t> LegacyNumpy::choice(std::int64_t count, std::int64_t draws) {
+  UK_CHECK(count > 0 && count <= std::numeric_limits<std::uint32_t>::max(),
+           fmt::format("a choice of {} items", count));
+  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(draws), 0);
+  if (count == 1) return chosen;  // numpy draws nothing where there is no choice
+  const auto last = static_cast<std::uint32_t>(count - 1);
+  const std::uint32_t mask = mask_of(last);
+  for (std::uint32_t& item : chosen) {
+    item = static_cast<std::uint32_t>(words_()) & mask;
+    while (item > last) item = static_cast<std::uint32_t>(words_()) & mask;
+  }
+  return chosen;
 }
 
 }  // namespace underkeel::data

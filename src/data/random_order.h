@@ -2,8 +2,11 @@
 // The random orders of the tools whose runs we continue: torch's for an epoch, numpy's for splits
 // and for choosing records.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace underkeel::data {
@@ -19,9 +22,23 @@ class LegacyNumpy {
  public:
   explicit LegacyNumpy(std::uint64_t seed) : words_(static_cast<std::uint32_t>(seed)) {}
   std::vector<std::uint32_t> permutation(std::int64_t count);
+  /// choice(count, size=draws): with replacement.
+  std::vector<std::uint32_t> choice(std::int64_t count, std::int64_t draws);
 
  private:
   std::mt19937 words_;
+};
+
+/// numpy.random.default_rng(seed), drawn from on and on.
+class NumpyGenerator {
+ public:
+  explicit NumpyGenerator(std::uint64_t seed);
+  /// choice(probabilities.size(), p=probabilities): one draw. They are not negative and add up to 1.
+  std::size_t choice(std::span<const double> probabilities);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace underkeel::data

@@ -62,13 +62,18 @@ Result<void> RawRecordReader::choose_form() {
   UK_TRY(start, stream_.peek(look_ahead_bytes));
   const std::string_view text = without_leading_space(start);
   const std::string extension = std::filesystem::path(path_).extension().string();
-  if (extension == ".txt") {
+  if (extension == ".txt" || extension == ".csv") {
     const bool list = begins_like_a_list_of_objects(text);
     if (list || first_line_is_an_object(text))
       return fail(ErrorCode::bad_file,
-                  fmt::format("content is {}, name ends in .txt",
-                              list ? "a JSON list" : "one JSON object a line"),
+                  fmt::format("content is {}, name ends in {}",
+                              list ? "a JSON list" : "one JSON object a line", extension),
                   path_, fmt::format("rename it to end in {}", list ? ".json" : ".jsonl"));
+    if (extension == ".txt") return {};
+    form_ = FileForm::comma_separated;
+    RawRecord names;
+    UK_TRY(found, next_values(names));
+    header_ = found ? std::move(names.text) : std::string();
     return {};
   }
   form_ = FileForm::json_lines;
@@ -80,7 +85,19 @@ Result<void> RawRecordReader::choose_form() {
 }
 
 Result<bool> RawRecordReader::next(RawRecord& record) {
-  if (form_ == FileForm::json_list) return next_element(record);
+  switch (form_) {
+    case FileForm::json_list:
+      return next_element(record);
+    case FileForm::comma_separated:
+      return next_values(record);
+    case FileForm::text_lines:
+    case FileForm::json_lines:
+      return next_line(record);
+  }
+  return false;
+}
+
+Result<bool> RawRecordReader::next_line(RawRecord& record) {
   while (true) {
     record.line = line_;
     record.column = 1;
@@ -90,6 +107,39 @@ Result<bool> RawRecordReader::next(RawRecord& record) {
     ++line_;
     const bool blank = without_leading_space(record.text).empty();
     if (form_ == FileForm::text_lines || !blank) return true;
+  }
+}
+
+// A quoted value may hold line ends; a line without any value is passed over.
+Result<bool> RawRecordReader::next_values(RawRecord& record) {
+  if (done_) return false;
+  record.line = line_;
+  record.column = 1;
+  record.text.clear();
+  bool is_open = false;
+  std::string line;
+  while (true) {
+    UK_TRY(found, stream_.read_line(line, false, largest_record_bytes_));
+    if (!found) {
+      if (!is_open) return false;
+      return cut(fmt::format("the file ends inside the quoted value of the record from line {}",
+                             record.line));
+    }
+    ++line_;
+    for (const char c : line) is_open ^= c == '"';
+    record.text += line;
+    if (static_cast<std::int64_t>(record.text.size()) > largest_record_bytes_)
+      return fail(ErrorCode::bad_file,
+                  fmt::format("a record is longer than {}", format_bytes(largest_record_bytes_)),
+                  fmt::format("{}, from line {}", path_, record.line),
+                  "is a quotation mark missing?");
+    if (is_open) {
+      record.text += '\n';
+      continue;
+    }
+    if (record.text.ends_with('\r')) record.text.pop_back();
+    if (!record.text.empty()) return true;
+    record.line = line_;
   }
 }
 

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "data/text_stream.h"
 
 namespace underkeel::data {
 
-enum class FileForm { text_lines, json_lines, json_list };
+enum class FileForm { text_lines, json_lines, json_list, comma_separated };
 
 struct RawRecord {
   std::string text;
@@ -18,7 +19,7 @@ struct RawRecord {
   std::int64_t column = 1;  // byte in that line, from 1
 };
 
-/// What ends a JSON list before its end.
+/// What ends a JSON list, or the last record of comma separated values, before its end.
 struct CutShort {
   std::int64_t line = 1;
   std::string reason;  // with the byte
@@ -26,13 +27,16 @@ struct CutShort {
 
 class RawRecordReader {
  public:
-  /// Opens `path`, skips a byte-order mark and tells lines from a list by the first character.
-  /// Errors: bad_file when the name ends in .txt and the content is JSON, and for UTF-16; io.
+  /// Opens `path`, skips a byte-order mark and tells lines from a list by the first character. Of
+  /// a .csv the first record holds the names of the columns; it is read now.
+  /// Errors: bad_file when the name ends in .txt or .csv and the content is JSON, and for UTF-16; io.
   static Result<RawRecordReader> open(io::FileSystem& files, const std::string& path,
                                       std::int64_t largest_record_bytes);
 
   FileForm form() const { return form_; }
   bool had_byte_order_mark() const { return had_byte_order_mark_; }
+  /// The first record of comma separated values.
+  const std::string& header() const { return header_; }
 
   /// False at the end, or when a list is cut short (see cut_short()).
   Result<bool> next(RawRecord& record);
@@ -46,6 +50,8 @@ class RawRecordReader {
 
   Result<void> skip_byte_order_mark();
   Result<void> choose_form();
+  Result<bool> next_line(RawRecord& record);
+  Result<bool> next_values(RawRecord& record);
   Result<bool> next_element(RawRecord& record);
   Result<void> read_element(std::string& text);
   Result<char> next_significant();  // skips white space; 0 at the end of the file
@@ -57,6 +63,7 @@ class RawRecordReader {
   std::int64_t largest_record_bytes_;
   FileForm form_ = FileForm::text_lines;
   bool had_byte_order_mark_ = false;
+  std::string header_;
   std::int64_t line_ = 1;
   std::int64_t line_begin_ = 0;  // byte offset
   std::int64_t element_count_ = 0;

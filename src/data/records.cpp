@@ -1,214 +1,242 @@
 #include "data/records.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "base/nearest_word.h"
-#include "data/json_field.h"
-#include "data/raw_records.h"
-#include "data/tokenizer/utf8.h"
+#include "data/csv_record.h"
+#include "data/in_order.h"
+#include "data/record_judge.h"
 
 namespace underkeel::data {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t problems_kept = 20;
+constexpr std::size_t batch_records = 256;
+constexpr std::size_t batch_bytes = 256 * static_cast<std::size_t>(kibibyte);
 
-std::string_view kind_of(const Json& value) {
-  switch (value.type()) {
-    case Json::value_t::null:
-      return "null";
-    case Json::value_t::boolean:
-      return "true or false";
-    case Json::value_t::string:
-      return "a text";
-    case Json::value_t::array:
-      return "a list";
-    case Json::value_t::object:
-      return "an object";
-    default:
-      return "a number";
-  }
-}
-
-// nlohmann's message without its own idea of the position.
-std::string reason_of(const Json::exception& exception) {
-  std::string what = exception.what();
-  const std::size_t column = what.find("column ");
-  const std::size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
-  return colon == std::string::npos ? what : what.substr(colon + 2);
-}
+/// Records of one file, together with what becomes of them.
+struct Batch {
+  const std::string* file = nullptr;
+  FileForm form = FileForm::json_lines;
+  const std::vector<std::string>* column_names = nullptr;
+  std::vector<RawRecord> raw;  // never shorter than it was: the texts keep their memory
+  std::size_t count = 0;
+  bool has_first = false;  // the first record of the data set
+  std::vector<Judgement> judged;
+  std::vector<TokenisedRecord> tokens;
+  std::optional<Error> error;  // of the record after the last one judged
+  std::optional<CutShort> cut_short;
+};
 
 class DatasetReader {
  public:
   DatasetReader(io::FileSystem& files, const DatasetEntry& entry, const RecordRules& rules,
-                const std::function<Result<void>(const Record&)>& visit)
-      : files_(files), entry_(entry), rules_(rules), visit_(visit) {}
+                const RecordWork& work)
+      : files_(files),
+        entry_(entry),
+        rules_(rules),
+        work_(work),
+        wanted_(wanted_columns(entry, rules.content)) {}
 
   Result<RecordReport> run() {
-    for (const std::string& path : entry_.files) {
-      if (is_enough()) break;
-      UK_TRY_VOID(read_file(path));
-    }
+    if (wanted_.front().name.empty()) return no_column(wanted_.front());
+    UK_TRY_VOID(work_in_order<Batch>(
+        work_.thread_count, [this](Batch& batch) { return fill(batch); },
+        [this](Batch& batch) { judge_all(batch); }, [this](Batch& batch) { return take(batch); }));
     UK_TRY_VOID(check_columns());
     if (report_.broken > 0 && !rules_.skip_broken)
       return fail(ErrorCode::bad_file,
                   fmt::format("data set `{}`: {}", entry_.name, describe(report_)),
                   entry_.files.size() == 1 ? entry_.files[0] : "the files of the data set",
-                  "mend the broken records; a part of a broken file is used only when asked for");
+                  "mend the broken records, or leave them out with underkeel.skip_broken_records: "
+                  "true");
     return std::move(report_);
   }
 
  private:
-  bool is_enough() const {
-    return rules_.most_records >= 0 && report_.records >= rules_.most_records;
+  bool is_enough() const { return rules_.most_records >= 0 && read_ >= rules_.most_records; }
+
+  Result<void> open_next() {
+    path_ = &entry_.files[next_file_++];
+    UK_TRY(reader, RawRecordReader::open(files_, *path_, rules_.largest_record_bytes));
+    reader_.emplace(std::move(reader));
+    if (reader_->had_byte_order_mark())
+      report_.notes.push_back(fmt::format("{}: skipped the byte-order mark", *path_));
+    if (reader_->form() == FileForm::json_list && path_->ends_with(".jsonl"))
+      report_.notes.push_back(
+          fmt::format("{}: read as a JSON list, though its name ends in .jsonl", *path_));
+    column_names_.push_back(
+        std::make_unique<std::vector<std::string>>(csv_names(reader_->header())));
+    return {};
   }
 
-  Result<void> read_file(const std::string& path) {
-    path_ = &path;
-    UK_TRY(reader, RawRecordReader::open(files_, path, rules_.largest_record_bytes));
-    if (reader.had_byte_order_mark())
-      report_.notes.push_back(fmt::format("{}: skipped the byte-order mark", path));
-    if (reader.form() == FileForm::json_list && path.ends_with(".jsonl"))
-      report_.notes.push_back(
-          fmt::format("{}: read as a JSON list, though its name ends in .jsonl", path));
-    while (!is_enough()) {
-      UK_TRY(found, reader.next(raw_));
-      if (!found) break;
-      ++report_.records;
-      UK_TRY_VOID(reader.form() == FileForm::text_lines ? take_line() : take_json());
+  Result<bool> fill(Batch& batch) {
+    batch.count = 0;
+    batch.judged.clear();
+    batch.tokens.clear();
+    batch.error.reset();
+    batch.cut_short.reset();
+    batch.has_first = read_ == 0;
+    while (true) {
+      if (!reader_) {
+        if (is_enough() || next_file_ == entry_.files.size()) return false;
+        UK_TRY_VOID(open_next());
+      }
+      batch.file = path_;
+      batch.form = reader_->form();
+      batch.column_names = column_names_.back().get();
+      std::size_t size_bytes = 0;
+      while (!is_enough() && batch.count < batch_records && size_bytes < batch_bytes) {
+        if (batch.raw.size() == batch.count) batch.raw.emplace_back();
+        UK_TRY(found, reader_->next(batch.raw[batch.count]));
+        if (!found) {
+          batch.cut_short = reader_->cut_short();
+          reader_.reset();
+          break;
+        }
+        size_bytes += batch.raw[batch.count].text.size();
+        ++batch.count;
+        ++read_;
+      }
+      if (is_enough()) {
+        reader_.reset();
+        next_file_ = entry_.files.size();
+      }
+      if (batch.count > 0 || batch.cut_short) return true;
     }
-    if (reader.cut_short()) {
-      ++report_.records;
-      add_problem(
-          {.line = reader.cut_short()->line, .broken = true, .reason = reader.cut_short()->reason});
+  }
+
+  // By several threads at once.
+  void judge_all(Batch& batch) const {
+    for (std::size_t i = 0; i < batch.count && !batch.error; ++i) {
+      auto judged = judge({.entry = entry_,
+                           .content = rules_.content,
+                           .wanted = wanted_,
+                           .form = batch.form,
+                           .column_names = *batch.column_names,
+                           .file = *batch.file,
+                           .wants_keys = batch.has_first && i == 0},
+                          batch.raw[i]);
+      if (!judged) {
+        batch.error = std::move(judged).error();
+        return;
+      }
+      TokenisedRecord tokens;
+      if (judged->state == RecordState::usable) {
+        auto made = work_.make(judged->record);
+        if (!made) {
+          batch.error = std::move(made).error();
+          batch.error->where =
+              fmt::format("{}:{}, {}", *batch.file, batch.raw[i].line, batch.error->where);
+          return;
+        }
+        tokens = std::move(*made);
+      }
+      batch.judged.push_back(std::move(*judged));
+      batch.tokens.push_back(std::move(tokens));
     }
-    return {};
+  }
+
+  Result<void> take(Batch& batch) {
+    for (std::size_t i = 0; i < batch.judged.size(); ++i) {
+      Judgement& judged = batch.judged[i];
+      if (report_.records++ == 0) first_keys_ = std::move(judged.keys);
+      seen_ |= judged.columns;
+      if (judged.state == RecordState::usable) {
+        ++report_.usable;
+        if (judged.empty) ++report_.empty;
+      } else {
+        add_problem({.file = *batch.file,
+                     .line = judged.line,
+                     .column = judged.column,
+                     .broken = judged.state == RecordState::broken,
+                     .reason = std::move(judged.reason)});
+      }
+      UK_TRY_VOID(work_.take({.state = judged.state,
+                              .file = *batch.file,
+                              .line = batch.raw[i].line,
+                              .record = std::move(judged.record),
+                              .tokens = std::move(batch.tokens[i])}));
+    }
+    if (batch.error) return tl::unexpected(*batch.error);
+    if (!batch.cut_short) return {};
+    ++report_.records;
+    add_problem({.file = *batch.file,
+                 .line = batch.cut_short->line,
+                 .broken = true,
+                 .reason = batch.cut_short->reason});
+    return work_.take({.state = RecordState::broken,
+                       .file = *batch.file,
+                       .line = batch.cut_short->line,
+                       .record = {},
+                       .tokens = {}});
   }
 
   void add_problem(RecordProblem problem) {
     ++(problem.broken ? report_.broken : report_.dropped);
-    if (report_.problems.size() >= problems_kept) return;
-    problem.file = *path_;
-    report_.problems.push_back(std::move(problem));
+    if (report_.problems.size() < problems_kept) report_.problems.push_back(std::move(problem));
   }
 
-  // Position of byte `offset` of the record: its own lines count on from where it begins.
-  void add_broken(std::size_t offset, std::string reason) {
-    const std::string_view before = std::string_view(raw_.text).substr(0, offset);
-    const std::size_t newline = before.rfind('\n');
-    const auto lines = std::count(before.begin(), before.end(), '\n');
-    const auto column = newline == before.npos
-                            ? raw_.column + static_cast<std::int64_t>(before.size())
-                            : static_cast<std::int64_t>(before.size() - newline);
-    add_problem(
-        {.line = raw_.line + lines, .column = column, .broken = true, .reason = std::move(reason)});
+  tl::unexpected<Error> no_column(const WantedColumn& column) const {
+    return fail(
+        ErrorCode::bad_config,
+        fmt::format("`columns` of data set `{}` names no `{}`", entry_.name, column.key),
+        "dataset_info.json",
+        rules_.content == RecordContent::text
+            ? R"(for plain text: "columns": {"prompt": "text"})"
+            : fmt::format(R"("columns": {{"{}": "..."}}; a column that is not named is none)",
+                          column.key));
   }
 
-  Result<void> hand_over(Record record, bool empty) {
-    ++report_.usable;
-    if (empty) ++report_.empty;
-    return visit_(record);
-  }
-
-  Result<void> take_line() {
-    saw_column(entry_.columns.prompt == "text");
-    if (first_keys_.empty()) first_keys_ = {"text"};
-    if (const auto offset = first_invalid_utf8(raw_.text)) {
-      add_broken(*offset, fmt::format("byte 0x{:02X} is not valid UTF-8",
-                                      static_cast<unsigned char>(raw_.text[*offset])));
-      return {};
-    }
-    if (entry_.columns.prompt != "text") return {};
-    const bool empty = raw_.text.empty();
-    return hand_over({.prompt = raw_.text, .response = {}}, empty);
-  }
-
-  Result<void> take_json() {
-    Json json;
-    try {
-      json = Json::parse(raw_.text);
-    } catch (const Json::parse_error& error) {
-      add_broken(error.byte == 0 ? 0 : error.byte - 1, reason_of(error));
-      return {};
-    } catch (const Json::exception& error) {
-      add_broken(0, reason_of(error));
-      return {};
-    }
-    if (!json.is_object()) {
-      add_broken(0, fmt::format("the record is {}, not an object", kind_of(json)));
-      return {};
-    }
-    if (first_keys_.empty())
-      for (const auto& [key, value] : json.items()) first_keys_.push_back(key);
-    saw_column(json.contains(entry_.columns.prompt));
-    return take_object(json);
-  }
-
-  // What is wrong with a column that must be a text, or empty.
-  std::string fault_of(const Json& json, const std::string& column) const {
-    const auto found = json.find(column);
-    if (found == json.end()) return fmt::format("`{}` is missing", column);
-    if (!found->is_string()) return fmt::format("`{}` is {}", column, kind_of(*found));
+  // What the columns look like, when they look like another format.
+  std::string other_format() const {
+    if (rules_.content == RecordContent::text || entry_.format != RecordFormat::alpaca) return {};
+    for (const char* name : {"conversations", "messages"})
+      if (std::find(first_keys_.begin(), first_keys_.end(), name) != first_keys_.end())
+        return fmt::format(R"("formatting": "sharegpt", "columns": {{"messages": "{}"}})", name);
     return {};
   }
 
-  Result<void> take_object(const Json& json) {
-    const Columns& columns = entry_.columns;
-    std::string fault = fault_of(json, columns.prompt);
-    const Json* query = columns.query.empty() ? nullptr : find_field(json, columns.query);
-    if (fault.empty() && query != nullptr && !query->is_string())
-      fault = fmt::format("`{}` is {}", columns.query, kind_of(*query));
-    if (fault.empty() && rules_.needs_response) fault = fault_of(json, columns.response);
-    if (!fault.empty()) {
-      add_problem({.line = raw_.line, .reason = std::move(fault)});
-      return {};
-    }
-    Record record{.prompt = json.at(columns.prompt).get<std::string>(), .response = {}};
-    if (query != nullptr && !query->get_ref<const std::string&>().empty()) {
-      if (!record.prompt.empty()) record.prompt += '\n';
-      record.prompt += query->get_ref<const std::string&>();
-    }
-    if (rules_.needs_response) record.response = json.at(columns.response).get<std::string>();
-    const bool empty = rules_.needs_response ? record.response.empty() : record.prompt.empty();
-    return hand_over(std::move(record), empty);
-  }
-
-  void saw_column(bool present) { prompt_column_seen_ |= present; }
-
   // A column that no record has is a mistake in the description, not in the records.
   Result<void> check_columns() const {
-    const std::string& column = entry_.columns.prompt;
-    if (column.empty())
-      return fail(ErrorCode::bad_config,
-                  fmt::format("`columns` of data set `{}` names no `prompt`", entry_.name),
-                  "dataset_info.json", R"(for plain text: "columns": {"prompt": "text"})");
-    if (prompt_column_seen_ || first_keys_.empty()) return {};
-    const std::string nearest = nearest_word(column, first_keys_);
-    const std::string better = !nearest.empty()          ? nearest
-                               : first_keys_.size() == 1 ? first_keys_[0]
-                                                         : std::string();
-    return fail(
-        ErrorCode::bad_config,
-        fmt::format("data set `{}`: the column `{}` is in no record; the first one has `{}`",
-                    entry_.name, column, fmt::join(first_keys_, "`, `")),
-        "dataset_info.json",
-        better.empty() ? "" : fmt::format(R"("columns": {{"prompt": "{}"}})", better));
+    if (first_keys_.empty()) return {};
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      if ((seen_ & (1u << i)) != 0) continue;
+      const WantedColumn& column = wanted_[i];
+      if (column.name.empty()) return no_column(column);
+      const std::string nearest = nearest_word(column.name, first_keys_);
+      const std::string better = !nearest.empty()          ? nearest
+                                 : first_keys_.size() == 1 ? first_keys_[0]
+                                                           : std::string();
+      std::string fix = other_format();
+      if (fix.empty() && !better.empty())
+        fix = fmt::format(R"("columns": {{"{}": "{}"}})", column.key, better);
+      return fail(
+          ErrorCode::bad_config,
+          fmt::format("data set `{}`: the column `{}` is in no record; the first one has `{}`",
+                      entry_.name, column.name, fmt::join(first_keys_, "`, `")),
+          "dataset_info.json", std::move(fix));
+    }
+    return {};
   }
 
   io::FileSystem& files_;
   const DatasetEntry& entry_;
   const RecordRules& rules_;
-  const std::function<Result<void>(const Record&)>& visit_;
+  const RecordWork& work_;
+  const std::vector<WantedColumn> wanted_;
+  std::optional<RawRecordReader> reader_;
   const std::string* path_ = nullptr;
-  RawRecord raw_;
+  std::size_t next_file_ = 0;
+  std::int64_t read_ = 0;
+  std::vector<std::unique_ptr<std::vector<std::string>>> column_names_;  // of each file
   RecordReport report_;
   std::vector<std::string> first_keys_;
-  bool prompt_column_seen_ = false;
+  std::uint32_t seen_ = 0;  // as Judgement::columns, of any record
 };
 
 }  // namespace
@@ -229,9 +257,8 @@ std::string describe(const RecordReport& report) {
 }
 
 Result<RecordReport> read_records(io::FileSystem& files, const DatasetEntry& entry,
-                                  const RecordRules& rules,
-                                  const std::function<Result<void>(const Record&)>& visit) {
-  return DatasetReader(files, entry, rules, visit).run();
+                                  const RecordRules& rules, const RecordWork& work) {
+  return DatasetReader(files, entry, rules, work).run();
 }
 
 }  // namespace underkeel::data

@@ -1,6 +1,7 @@
 #pragma once
-// The records of data files, one at a time: lines of text, JSON lines, or the elements of a JSON
-// list. Memory holds one record and a read buffer, whatever the file's size.
+// The records of data files: lines of text, JSON lines, the elements of a JSON list, comma separated
+// values. Read in order, looked into and tokenised by several threads, handed on in order. Memory
+// holds a few batches of records, whatever the file's size.
 
 #include <cstdint>
 #include <functional>
@@ -10,13 +11,20 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "data/conversation.h"
 #include "data/dataset_info.h"
+#include "data/tokenised.h"
 #include "io/file.h"
 
 namespace underkeel::data {
 
+enum class RecordContent {
+  text,         // stage pt: prompt and query are a text
+  conversation  // stage sft
+};
+
 struct RecordRules {
-  bool needs_response = false;     // a record without a text in the response column is dropped
+  RecordContent content = RecordContent::text;
   bool skip_broken = false;        // go on without broken records instead of refusing
   std::int64_t most_records = -1;  // of the whole data set, usable or not; -1: all
   std::int64_t largest_record_bytes = 64 * mebibyte;
@@ -34,9 +42,9 @@ struct RecordProblem {
 struct RecordReport {
   std::int64_t records = 0;  // all
   std::int64_t usable = 0;
-  std::int64_t dropped = 0;  // well formed, but without what the rules need
-  std::int64_t broken = 0;   // not well formed
-  std::int64_t empty = 0;    // usable, with an empty text (or response, where one is needed)
+  std::int64_t dropped = 0;             // well formed, but without what the rules need
+  std::int64_t broken = 0;              // not well formed
+  std::int64_t empty = 0;               // usable, with an empty text (stage sft: last answer)
   std::vector<RecordProblem> problems;  // the first ones; all are counted
   std::vector<std::string> notes;
 };
@@ -45,17 +53,35 @@ struct RecordReport {
 std::string describe(const RecordReport& report);
 
 struct Record {
-  std::string prompt;    // prompt and query, the non-empty ones joined by a newline
-  std::string response;  // empty unless the rules need it
+  std::string text;   // of stage pt: prompt and query, the non-empty ones joined by a newline
+  Conversation talk;  // of stage sft
 };
 
-/// Calls `visit` with every usable record of `entry`, file by file.
+enum class RecordState { usable, dropped, broken };
+
+struct JudgedRecord {
+  RecordState state = RecordState::usable;
+  std::string_view file;
+  std::int64_t line = 0;
+  Record record;           // when usable
+  TokenisedRecord tokens;  // what the work made of it
+};
+
+/// What becomes of records.
+struct RecordWork {
+  /// Makes tokens of a usable record. Called by several threads at once.
+  std::function<Result<TokenisedRecord>(const Record&)> make;
+  /// Takes every record, in the order of the files.
+  std::function<Result<void>(const JudgedRecord&)> take;
+  int thread_count = 1;
+};
+
 /// Files: .txt one record a line (\n, \r\n or \r end it, empty lines count); .json and .jsonl a
-/// list of objects or one object a line (blank lines do not count). A byte-order mark is skipped.
+/// list of objects or one object a line (blank lines do not count); .csv with a line of names
+/// first. A byte-order mark is skipped.
 /// Errors: bad_file with the whole report when records are broken, when content and name do not
-/// fit, when a column is in no record; io; what `visit` returns.
+/// fit, when a column is in no record; unsupported for tools; io; what the work returns.
 Result<RecordReport> read_records(io::FileSystem& files, const DatasetEntry& entry,
-                                  const RecordRules& rules,
-                                  const std::function<Result<void>(const Record&)>& visit);
+                                  const RecordRules& rules, const RecordWork& work);
 
 }  // namespace underkeel::data

@@ -17,10 +17,13 @@ struct Sample {
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> labels;  // as long as tokens, not shifted: the token, or ignored_label
   std::vector<std::int32_t> sequence_lengths;  // they add up to the tokens; none is 0
+  // Of each token. Empty: from 0 in each sequence. Given where positions begin anew inside one.
+  std::vector<std::int32_t> positions;
 
   void clear() {
     tokens.clear();
     labels.clear();
+    positions.clear();
     sequence_lengths.clear();
   }
 };

@@ -13,7 +13,7 @@ namespace underkeel::data {
 TextSamples::TextSamples(std::shared_ptr<const TokenStore> store, std::vector<std::uint32_t> order,
                          const TextSampleOptions& options)
     : store_(std::move(store)), order_(std::move(order)), options_(options) {
-  UK_CHECK(options_.cutoff_tokens > 0 && options_.documents_per_batch > 0,
+  UK_CHECK(options_.cutoff_tokens > 0 && options_.batches.batch_records > 0,
            "text samples of no length");
   std::int64_t all_tokens = 0;
   for (const std::uint32_t document : order_) all_tokens += store_->length_of(document);
@@ -22,6 +22,7 @@ TextSamples::TextSamples(std::shared_ptr<const TokenStore> store, std::vector<st
     largest_tokens_ = blocks_.empty() ? 0 : options_.cutoff_tokens;
     used_tokens_ = static_cast<std::int64_t>(blocks_.size()) * options_.cutoff_tokens;
   } else {
+    std::erase_if(order_, [&](std::uint32_t document) { return store_->is_dropped(document); });
     for (const std::uint32_t document : order_) {
       const std::int64_t length = std::min(store_->length_of(document), options_.cutoff_tokens);
       largest_tokens_ = std::max(largest_tokens_, length);
@@ -32,9 +33,10 @@ TextSamples::TextSamples(std::shared_ptr<const TokenStore> store, std::vector<st
 }
 
 void TextSamples::cut_blocks() {
-  const auto batch_size = static_cast<std::size_t>(options_.documents_per_batch);
-  for (std::size_t first = 0; first < order_.size(); first += batch_size) {
-    const std::size_t last = std::min(first + batch_size, order_.size());
+  std::size_t first = 0;
+  for (const std::int64_t end :
+       batch_ends(static_cast<std::int64_t>(order_.size()), options_.batches)) {
+    const auto last = static_cast<std::size_t>(end);
     std::int64_t left = 0;
     for (std::size_t position = first; position < last; ++position)
       left += store_->length_of(order_[position]);
@@ -46,6 +48,7 @@ void TextSamples::cut_blocks() {
       blocks_.push_back({static_cast<std::uint32_t>(position), static_cast<std::int32_t>(offset)});
       offset += options_.cutoff_tokens;
     }
+    first = last;
   }
   blocks_.shrink_to_fit();
 }
@@ -63,10 +66,18 @@ Result<void> TextSamples::read(std::int64_t index, Sample& into) const {
     const std::int64_t document = order_[static_cast<std::size_t>(index)];
     const std::int64_t length = std::min(store_->length_of(document), options_.cutoff_tokens);
     into.tokens.resize(static_cast<std::size_t>(length));
-    UK_TRY_VOID(store_->read(store_->begin_of(document), into.tokens));
+    UK_TRY_VOID(read_tokens(store_->begin_of(document), into.tokens));
     into.sequence_lengths.push_back(static_cast<std::int32_t>(length));
   }
   into.labels = into.tokens;
+  return {};
+}
+
+Result<void> TextSamples::read_tokens(std::int64_t begin, std::span<std::int32_t> into) const {
+  // A token and its word have the same size; the label's bits go.
+  const std::span words(reinterpret_cast<TokenWord*>(into.data()), into.size());
+  UK_TRY_VOID(store_->read(begin, words));
+  for (std::size_t i = 0; i < words.size(); ++i) into[i] = token_of(words[i]);
   return {};
 }
 
@@ -81,12 +92,12 @@ Result<void> TextSamples::read_block(const Block& block, Sample& into) const {
     do {
       const std::int64_t length = store_->length_of(order_[position]) - offset;
       const auto taken = std::min(static_cast<std::size_t>(length), rest.size() - wanted);
-      into.sequence_lengths.push_back(static_cast<std::int32_t>(taken));
+      if (taken > 0) into.sequence_lengths.push_back(static_cast<std::int32_t>(taken));
       wanted += taken;
       offset = 0;
       ++position;
     } while (wanted < rest.size() && order_[position] == order_[position - 1] + 1);
-    UK_TRY_VOID(store_->read(begin, rest.first(wanted)));
+    UK_TRY_VOID(read_tokens(begin, rest.first(wanted)));
     rest = rest.subspan(wanted);
   }
   if (options_.block_begin) into.tokens[0] = *options_.block_begin;

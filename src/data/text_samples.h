@@ -5,25 +5,21 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "data/packing.h"
 #include "data/sample.h"
 #include "data/token_store.h"
 
 namespace underkeel::data {
 
-/// Whether documents in one block see each other.
-enum class PackingAttention {
-  block_diagonal,  // each document's part is a sequence of its own
-  shared,          // the block is one sequence, as LLaMA-Factory has it
-};
-
 struct TextSampleOptions {
   std::int64_t cutoff_tokens = 2048;
   bool packing = true;
   PackingAttention attention = PackingAttention::block_diagonal;
-  /// Documents that are laid end to end before the rest is dropped: preprocessing_batch_size.
-  std::int64_t documents_per_batch = 1000;
+  /// Documents that are laid end to end before the rest is dropped.
+  PackingBatches batches;
   /// add_bos_token. Packed: overwrites the first token of every block. Else the documents in the
   /// store already begin with it.
   std::optional<std::int32_t> block_begin;
@@ -31,7 +27,7 @@ struct TextSampleOptions {
 
 class TextSamples final : public SampleSource {
  public:
-  /// `order` names documents of `store`.
+  /// `order` names documents of `store`; dropped ones among them are no samples.
   TextSamples(std::shared_ptr<const TokenStore> store, std::vector<std::uint32_t> order,
               const TextSampleOptions& options);
 
@@ -51,6 +47,7 @@ class TextSamples final : public SampleSource {
   };
 
   void cut_blocks();
+  Result<void> read_tokens(std::int64_t begin, std::span<std::int32_t> into) const;
   Result<void> read_block(const Block& block, Sample& into) const;
 
   std::shared_ptr<const TokenStore> store_;

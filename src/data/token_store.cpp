@@ -1,60 +1,55 @@
 #include "data/token_store.h"
 
-#include <atomic>
+#include <algorithm>
+#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/check.h"
 
 namespace underkeel::data {
-namespace {
 
-constexpr std::size_t waiting_limit = std::size_t{1} << 18;  // tokens: writes of 1 MiB
-
-}  // namespace
-
-Result<TokenStore> TokenStore::create(io::FileSystem& files, const std::string& folder) {
-  // The process id keeps ranks on one machine apart, the host name those that share a folder.
-  static std::atomic<int> made{0};
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  UK_TRY_VOID(files.make_folders(folder));
-  const std::string path = io::join_path(
-      folder, fmt::format(".tokens-{}-{}-{}.tmp", host, static_cast<long>(getpid()), made++));
-  UK_TRY(file, files.create(path));
-  UK_TRY_VOID(files.remove_file(path));
-  return TokenStore(std::move(file));
-}
-
-Result<void> TokenStore::append(std::span<const std::int32_t> tokens) {
-  waiting_.insert(waiting_.end(), tokens.begin(), tokens.end());
-  ends_.push_back(token_count() + static_cast<std::int64_t>(tokens.size()));
-  return waiting_.size() < waiting_limit ? Result<void>() : flush();
-}
-
-Result<void> TokenStore::flush() {
-  UK_TRY_VOID(file_.write(std::as_bytes(std::span(waiting_)),
-                          written_tokens_ * static_cast<std::int64_t>(sizeof(std::int32_t))));
-  written_tokens_ += static_cast<std::int64_t>(waiting_.size());
-  waiting_.clear();
+Result<void> TokenStore::add(TokenFile file) {
+  if (record_count() + file.record_count() > std::numeric_limits<std::uint32_t>::max())
+    return fail(ErrorCode::unsupported, "more than 2^32 - 1 records", "dataset", "set max_samples");
+  const std::int64_t first = record_count();
+  lengths_.reserve(static_cast<std::size_t>(first + file.record_count()));
+  UK_TRY_VOID(file.append_lengths(lengths_));
+  std::int64_t begin = token_count_;
+  for (std::int64_t record = first; record < record_count(); ++record) {
+    if (record % stride == 0) begins_.push_back(begin);
+    begin += length_of(record);
+  }
+  file_begins_.push_back(token_count_);
+  token_count_ += file.token_count();
+  files_.push_back(std::move(file));
   return {};
 }
 
-Result<void> TokenStore::finish() {
-  UK_TRY_VOID(flush());
-  waiting_.shrink_to_fit();
-  ends_.shrink_to_fit();
-  return {};
+std::int64_t TokenStore::begin_of(std::int64_t record) const {
+  std::int64_t begin = begins_[static_cast<std::size_t>(record / stride)];
+  for (std::int64_t before = record / stride * stride; before < record; ++before)
+    begin += length_of(before);
+  return begin;
 }
 
-Result<void> TokenStore::read(std::int64_t begin, std::span<std::int32_t> into) const {
-  UK_CHECK(waiting_.empty(), "a token store is read before finish()");
-  UK_CHECK(begin >= 0 && begin + static_cast<std::int64_t>(into.size()) <= written_tokens_,
+Result<void> TokenStore::read(std::int64_t begin, std::span<TokenWord> into) const {
+  UK_CHECK(begin >= 0 && begin + static_cast<std::int64_t>(into.size()) <= token_count_,
            fmt::format("tokens {} to {} of {}", begin,
-                       begin + static_cast<std::int64_t>(into.size()), written_tokens_));
-  return file_.read(std::as_writable_bytes(into),
-                    begin * static_cast<std::int64_t>(sizeof(std::int32_t)));
+                       begin + static_cast<std::int64_t>(into.size()), token_count_));
+  while (!into.empty()) {
+    const auto after = std::upper_bound(file_begins_.begin(), file_begins_.end(), begin);
+    const auto index = static_cast<std::size_t>(after - file_begins_.begin()) - 1;
+    const TokenFile& file = files_[index];
+    const std::int64_t offset = begin - file_begins_[index];
+    const auto count = static_cast<std::size_t>(
+        std::min(static_cast<std::int64_t>(into.size()), file.token_count() - offset));
+    UK_TRY_VOID(file.read(offset, into.first(count)));
+    into = into.subspan(count);
+    begin += static_cast<std::int64_t>(count);
+  }
+  return {};
 }
 
 }  // namespace underkeel::data

@@ -1,49 +1,52 @@
 #pragma once
-// Tokenised documents on disk: written once, then read in any order with pread, so that resident
-// memory holds only where each document ends (8 bytes a document).
+// The tokenised records of all data sets of a run, numbered one set after the other. Resident memory
+// holds how long each record is (4 bytes a record); the tokens stay on the disk.
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "io/file.h"
+#include "data/token_file.h"
 
 namespace underkeel::data {
 
 class TokenStore {
  public:
-  /// Makes a file in `folder` that has no name any more and is gone with this object or process.
-  /// `files` must outlive it.
-  static Result<TokenStore> create(io::FileSystem& files, const std::string& folder);
+  /// The records of `file` come after those that are there. Errors: io; unsupported above 2^32 - 1
+  /// records.
+  Result<void> add(TokenFile file);
 
-  /// Adds a document. Errors: io (disk full, with the bytes needed and free).
-  Result<void> append(std::span<const std::int32_t> tokens);
-  /// Writes what is still in memory. Call after the last append(), before the first read().
-  Result<void> finish();
-
-  std::int64_t document_count() const { return static_cast<std::int64_t>(ends_.size()); }
-  std::int64_t token_count() const { return ends_.empty() ? 0 : ends_.back(); }
-  std::int64_t begin_of(std::int64_t document) const {
-    return document == 0 ? 0 : ends_[static_cast<std::size_t>(document - 1)];
+  std::int64_t record_count() const { return static_cast<std::int64_t>(lengths_.size()); }
+  std::int64_t token_count() const { return token_count_; }
+  /// Tokens of a record; 0 for one that was dropped.
+  std::int64_t length_of(std::int64_t record) const {
+    const RecordLength length = lengths_[static_cast<std::size_t>(record)];
+    return (length & record_dropped) != 0 ? 0 : length & record_length_mask;
   }
-  std::int64_t length_of(std::int64_t document) const {
-    return ends_[static_cast<std::size_t>(document)] - begin_of(document);
+  bool is_dropped(std::int64_t record) const {
+    return (lengths_[static_cast<std::size_t>(record)] & record_dropped) != 0;
   }
+  bool is_untrained(std::int64_t record) const {
+    return (lengths_[static_cast<std::size_t>(record)] & record_untrained) != 0;
+  }
+  /// Tokens before the record.
+  std::int64_t begin_of(std::int64_t record) const;
+  std::int32_t end_token() const { return files_.empty() ? 0 : files_.front().end_token(); }
 
-  /// Fills `into` with the tokens from `begin` on, counted over all documents in the order in which
-  /// they were added. Threads: may be called by several at once.
-  Result<void> read(std::int64_t begin, std::span<std::int32_t> into) const;
+  /// Fills `into` with the words from `begin` on, counted over all records.
+  /// Threads: may be called by several at once.
+  Result<void> read(std::int64_t begin, std::span<TokenWord> into) const;
 
  private:
-  explicit TokenStore(io::File file) : file_(std::move(file)) {}
-  Result<void> flush();
+  // begin_of() adds up at most this many lengths.
+  static constexpr std::int64_t stride = 64;
 
-  io::File file_;
-  std::vector<std::int64_t> ends_;
-  std::vector<std::int32_t> waiting_;  // appended, not yet written
-  std::int64_t written_tokens_ = 0;
+  std::vector<TokenFile> files_;
+  std::vector<std::int64_t> file_begins_;  // tokens before each file
+  std::vector<RecordLength> lengths_;
+  std::vector<std::int64_t> begins_;  // of every stride-th record
+  std::int64_t token_count_ = 0;
 };
 
 }  // namespace underkeel::data

@@ -303,9 +303,10 @@ class Search {
       changes.push_back(word);
       text += (text.empty() ? "" : " ") + word;
     }
-    const auto run =
+    auto run =
         spec::read_run_file(q_.run.run_file, changes, spec::WorldSize{world_size, "--ranks"});
     if (!run) return false;
+    run->data.longest_sample = q_.run.data.longest_sample;
     --plans_left_;
     const Placement placement =
         world_size == world()

@@ -300,9 +300,10 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
   request.recompute =
       run.recompute == spec::Recompute::automatic ? spec::Recompute::cheap : run.recompute;
   request.accumulation_steps = run.accumulation_steps;
-  request.max_rows = run.sequences_per_micro_batch * run.data.cutoff_tokens;
-  const bool evaluates = run.evaluation.strategy != spec::Cadence::no;
-  request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * run.data.cutoff_tokens : 0;
+  const std::int64_t longest = run.data.longest_sample.value_or(run.data.cutoff_tokens);
+  request.max_rows = run.sequences_per_micro_batch * longest;
+  const bool evaluates = run.evaluation.at_end || run.evaluation.strategy != spec::Cadence::no;
+  request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * longest : 0;
   request.optimizer = run.optimizer;
   request.bounds = run.zero;
   return request;

@@ -93,6 +93,9 @@ struct DataConfig {
   bool shuffle = true;
   bool drop_last = false;
   std::uint64_t seed = 42;  // of the order: data_seed, else seed
+  // Tokens of the longest sample, held-out ones too, once the data have been read; until then
+  // cutoff_tokens bounds it.
+  std::optional<std::int64_t> longest_sample;
 };
 
 /// A value in force and where it came from, for the table that `train` and `plan` print.

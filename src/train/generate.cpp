@@ -10,6 +10,8 @@
 
 #include "base/units.h"
 #include "comm/communicator.h"
+#include "data/chat_encoder.h"
+#include "data/template_tokens.h"
 #include "data/tokenizer.h"
 #include "exec/executor.h"
 #include "io/checkpoint.h"
@@ -79,6 +81,23 @@ Result<std::unique_ptr<exec::StateSource>> open_weights(io::FileSystem& files,
   return std::make_unique<ModelFolderSource>(files, std::move(model));
 }
 
+struct Asked {
+  data::Tokenizer tokenizer;  // with the template's changes
+  Tokens prompt;
+  Tokens ends;
+};
+
+Result<Asked> ask_under_template(const GenerateRequest& request, const data::Tokenizer& plain) {
+  UK_TRY(style, data::find_template(request.template_name));
+  UK_TRY(tokenizer, plain.with(data::template_changes(plain, *style)));
+  data::ChatStyle chat = data::ChatStyle::of(*style);
+  if (request.system) chat.system = *request.system;
+  const data::Conversation talk{.messages = {{data::Role::user, request.prompt}}};
+  UK_TRY(prompt, data::ChatEncoder(tokenizer, chat).encode_prompt(talk));
+  Tokens ends = data::stop_tokens(tokenizer, *style);
+  return Asked{std::move(tokenizer), std::move(prompt), std::move(ends)};
+}
+
 Result<std::int64_t> rows_of(const GenerateRequest& request, const spec::ModelSpec& model,
                              std::int64_t prompt_tokens) {
   const std::int64_t most = model.max_position_embeddings;
@@ -103,7 +122,16 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   UK_TRY(model, spec::read_model_config(folder));
   UK_TRY(tokenizer, data::Tokenizer::load(folder));
   UK_TRY(ends, end_tokens(files, folder, model, tokenizer));
-  UK_TRY(tokens, tokenizer.encode(request.prompt, {.add_special_tokens = true}));
+  Tokens tokens;
+  if (request.template_name.empty()) {
+    UK_TRY(plain, tokenizer.encode(request.prompt, {.add_special_tokens = true}));
+    tokens = std::move(plain);
+  } else {
+    UK_TRY(asked, ask_under_template(request, tokenizer));
+    tokenizer = std::move(asked.tokenizer);
+    tokens = std::move(asked.prompt);
+    ends.insert(ends.end(), asked.ends.begin(), asked.ends.end());
+  }
   if (tokens.empty())
     return fail(ErrorCode::bad_config, "the prompt has no tokens", "--prompt",
                 "give at least one word");

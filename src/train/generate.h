@@ -18,6 +18,9 @@ struct GenerateRequest {
   std::filesystem::path model;  // a folder (of an output folder that has no model yet its
                                 // newest checkpoint), or a hub name in the local cache
   std::string prompt;
+  /// A chat template: the prompt is what a user says, the answer ends where the template's do.
+  std::string template_name;
+  std::optional<std::string> system;  // with a template; else the template's own
   /// Without a number: 64, or as many as the model's positions leave.
   std::optional<std::int64_t> max_new_tokens;
   Sampling sampling;
@@ -35,8 +38,9 @@ struct GenerateReport {
 
 /// Calls `sink` with each piece of the continuation as it is known; pieces are whole characters.
 /// Computes in the type in which the weights are stored. Ends at an end token
-/// (generation_config.json, else config.json, else the tokenizer's) or after max_new_tokens.
-/// Errors:  bad_config when prompt and continuation are longer than the model's positions or the
+/// (generation_config.json, else config.json, else the tokenizer's; with a template also its own) or
+/// after max_new_tokens.
+/// Errors:  not_found for a template that there is not; bad_config when prompt and continuation are longer than the model's positions or the
 ///          prompt has no tokens; those of the files.
 Result<GenerateReport> generate(const GenerateRequest& request,
                                 const std::function<void(std::string_view)>& sink);

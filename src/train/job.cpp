@@ -9,13 +9,13 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "comm/communicator.h"
-#include "data/tokenizer.h"
 #include "io/checkpoint_space.h"
 #include "kernels/facts/facts.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "train/choose_gpu.h"
 #include "train/process_memory.h"
+#include "train/run_data.h"
 #include "train/side_files.h"
 
 namespace underkeel::train {
@@ -23,28 +23,6 @@ namespace underkeel::train {
 namespace {
 
 using Json = nlohmann::json;
-
-Result<data::Datasets> read_data(io::FileSystem& files, const Job& job) {
-  UK_TRY(tokenizer, data::Tokenizer::load(job.model_folder));
-  if (tokenizer.vocabulary_size() > job.model.vocabulary)
-    return fail(ErrorCode::bad_file,
-                fmt::format("the tokenizer has ids up to {}, the model's vocabulary is {}",
-                            tokenizer.vocabulary_size() - 1, job.model.vocabulary),
-                job.model_folder.string(), "use the tokenizer that belongs to this model");
-  const spec::DataConfig& config = job.run.data;
-  data::DatasetOptions options;
-  options.folder = config.folder;
-  options.names = config.datasets;
-  options.evaluation_names = config.evaluation_datasets;
-  options.validation_size = job.run.evaluation.validation_size;
-  options.max_samples = config.max_samples;
-  options.seed = job.run.seed;
-  options.cutoff_tokens = config.cutoff_tokens;
-  options.packing = config.packing;
-  options.documents_per_batch = config.packing_batch_records;
-  options.store_folder = job.output();
-  return data::load_text_datasets(files, tokenizer, options);
-}
 
 // 0: never, except at the end of an epoch or of the run.
 std::int64_t steps_of(spec::Cadence strategy, std::int64_t steps, double fraction, const Job& job) {
@@ -131,6 +109,30 @@ MemoryToCome memory_to_come(const Job& job) {
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
 }
 
+// A run that would not fit even with the shortest samples is refused before the data are read; the figures are
+// those of the cut-off.
+Result<void> check_smallest(const planner::FitQuestion& question) {
+  const plan::Plan plan = planner::make_plan_on(question);
+  const Result<void> fits = planner::check_fit(plan, question);
+  if (fits) return {};
+  spec::RunConfig shortest = question.run;
+  shortest.data.longest_sample = 1;
+  const planner::FitQuestion smaller{question.model, shortest, question.machine,
+                                     question.placement};
+  const planner::Room room = planner::room_of(shortest, question.machine, question.placement);
+  if (!planner::shortage_of(planner::make_plan_on(smaller), room)) return {};
+  return fits;
+}
+
+void take_data(RunData data, Job& job) {
+  job.datasets = std::move(data.datasets);
+  job.template_files = std::move(data.template_files);
+  job.data_report = std::move(data.report);
+  job.notes = job.run.notes;
+  job.notes.insert(job.notes.end(), data.notes.begin(), data.notes.end());
+  take_longest(job.datasets, job.run);
+}
+
 }  // namespace
 
 std::string Progress::to_json() const {
@@ -158,14 +160,7 @@ Result<Progress> Progress::from_json(std::string_view text, const std::string& w
 }
 
 data::SamplerConfig Job::sampler_config(int rank) const {
-  return {.sample_count = datasets.training->count(),
-          .sequences_per_micro_batch = run.sequences_per_micro_batch,
-          .accumulation_steps = run.accumulation_steps,
-          .world_size = world_size,
-          .rank = rank,
-          .seed = run.data.seed,
-          .shuffle = run.data.shuffle,
-          .drop_last = run.data.drop_last};
+  return train::sampler_config(run, datasets.training->count(), world_size, rank);
 }
 
 Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
@@ -178,6 +173,7 @@ Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
     UK_TRY(text, files.read_text(path, largest_side_file_bytes));
     made.push_back({std::string(name), std::move(text)});
   }
+  UK_TRY_VOID(apply_template(template_files, made));
   return made;
 }
 
@@ -187,9 +183,6 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.world_size = world_size;
   job.ranks_in_process = world.ranks_in_process;
   UK_TRY_VOID(spec::check_world_size(run, {world_size, world.source}));
-  if (run.stage == spec::Stage::sft)
-    return fail(ErrorCode::unsupported, "training on instructions is not wired yet", "stage",
-                "supported so far is stage: pt");
   UK_TRY(folder, spec::find_model_folder(run.model.string()));
   job.model_folder = std::move(folder);
   UK_TRY(model, spec::read_model_config(job.model_folder));
@@ -209,12 +202,25 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                              ? run.threads_per_rank
                              : std::max(1, machine.cores / world.ranks_on_node);
 
-  const planner::FitQuestion question{.model = job.model,
-                                      .run = run,
-                                      .machine = machine,
-                                      .placement = {.world_size = world_size,
-                                                    .ranks_on_node = world.ranks_on_node,
-                                                    .ranks_are_processes = comm::started_by_mpi()}};
+  const planner::Placement placement{.world_size = world_size,
+                                     .ranks_on_node = world.ranks_on_node,
+                                     .ranks_are_processes = comm::started_by_mpi()};
+  UK_TRY_VOID(check_smallest({job.model, run, machine, placement}));
+
+  UK_TRY_VOID(files.make_folders(job.output()));
+  io::CheckpointList standing;
+  UK_TRY(resume, find_resume(files, job, standing));
+  job.resume = std::move(resume);
+
+  UK_TRY(data, read_run_data(files, {.run = run,
+                                     .model = job.model,
+                                     .model_folder = job.model_folder,
+                                     .thread_count = machine.cores,
+                                     .world_size = world_size}));
+  take_data(std::move(data), job);
+  job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
+
+  const planner::FitQuestion question{job.model, job.run, machine, placement};
   job.plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(job.plan, question));
 
@@ -230,16 +236,6 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY(weight_files, lay_out_checkpoint(job.model, weights, default_shard_bytes));
   job.final_files = std::move(weight_files);
 
-  UK_TRY_VOID(files.make_folders(job.output()));
-  io::CheckpointList standing;
-  UK_TRY(resume, find_resume(files, job, standing));
-  job.resume = std::move(resume);
-
-  UK_TRY(datasets, read_data(files, job));
-  job.datasets = std::move(datasets);
-  job.notes = run.notes;
-  job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
-  job.notes.insert(job.notes.end(), job.datasets.notes.begin(), job.datasets.notes.end());
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
   job.updates_per_epoch = sampler.updates_per_epoch();
   job.total_steps = run.max_steps > 0 ? run.max_steps : sampler.updates_for(run.epochs);
@@ -248,6 +244,15 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                 fmt::format("the checkpoint is at step {}, the run ends at step {}",
                             job.resume->progress.step, job.total_steps),
                 job.resume->checkpoint.folder, "raise max_steps or num_train_epochs");
+  const std::string generation = io::join_path(job.model_folder.string(), "generation_config.json");
+  std::string generation_text;
+  if (files.exists(generation)) {
+    UK_TRY(text, files.read_text(generation, largest_side_file_bytes));
+    generation_text = std::move(text);
+  }
+  if (auto note =
+          end_token_note(job.template_files, end_tokens_of(generation_text, job.model_config_text)))
+    job.notes.push_back(std::move(*note));
   if (job.resume)
     job.notes.push_back(fmt::format(
         "going on after step {} of {} from {}{}", job.resume->progress.step, job.total_steps,

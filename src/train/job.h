@@ -17,6 +17,7 @@
 #include "spec/run_config.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_writer.h"
+#include "train/template_files.h"
 
 namespace underkeel::train {
 
@@ -48,6 +49,8 @@ struct Job {
   std::shared_ptr<device::Gpu> gpu;        // null: the CPU
   plan::Plan plan;
   data::Datasets datasets;
+  TemplateFiles template_files;
+  std::string data_report;  // for the user, before training
   std::int64_t updates_per_epoch = 0;
   std::int64_t total_steps = 0;
   CheckpointFiles checkpoint_files;
@@ -69,8 +72,9 @@ struct World {
   std::string source;  // "mpirun", "--ranks": for messages
 };
 
-/// Reads the model's description, makes and checks the plan, reads and tokenises the data, finds the checkpoint
-/// to resume from, and checks the disk. Reads no weights.
+/// Reads the model's description, finds the checkpoint to resume from, reads and tokenises the data, makes and
+/// checks the plan for the longest sample, and checks the disk. Reads no weights. What could not fit whatever
+/// the data are is refused before they are read.
 /// Errors: does_not_fit with changes that fit; everything that its parts refuse.
 Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world);
 

@@ -36,6 +36,7 @@ constexpr double grace_s = 3;
 /// The values in force and their sources, then what the user should know, once.
 void tell(const Job& job) {
   log(LogLevel::info, "values in force:\n" + spec::provenance_table(job.run));
+  log(LogLevel::info, "data:\n" + job.data_report);
   for (const std::string& note : job.notes) log(LogLevel::info, note);
 }
 

@@ -37,13 +37,13 @@ TEST(TextDatasets, NeedNoMoreMemoryForALargerFile) {
   ASSERT_TRUE(tokenizer) << to_text(tokenizer.error());
   io::FileSystem files;
   DatasetOptions options{
-      .folder = folder.path(), .names = {"a"}, .store_folder = folder / "output"};
+      .folder = folder.path(), .names = {"a"}, .cache_folder = folder / "output"};
   options.max_samples = 400;
-  ASSERT_TRUE(load_text_datasets(files, *tokenizer, options));
+  ASSERT_TRUE(load_datasets(files, *tokenizer, options));
   const std::int64_t before = peak_resident_bytes();
 
   options.max_samples.reset();
-  const auto data = load_text_datasets(files, *tokenizer, options);
+  const auto data = load_datasets(files, *tokenizer, options);
 
   ASSERT_TRUE(data) << to_text(data.error());
   const std::int64_t after = peak_resident_bytes();

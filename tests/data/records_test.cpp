@@ -34,16 +34,22 @@ class Records : public testing::Test {
     write_file(path, content);
     const DatasetEntry entry{.name = "data", .files = {path}, .columns = columns};
     Reading reading{.report = RecordReport{}};
-    reading.report = read_records(files, entry, rules, [&](const Record& record) {
-      reading.prompts.push_back(record.prompt);
-      reading.responses.push_back(record.response);
+    RecordWork work{.thread_count = threads};
+    work.make = [](const Record&) { return Result<TokenisedRecord>(TokenisedRecord{}); };
+    work.take = [&](const JudgedRecord& judged) {
+      if (judged.state != RecordState::usable) return Result<void>();
+      reading.prompts.push_back(judged.record.text);
+      if (!judged.record.talk.messages.empty())
+        reading.responses.push_back(judged.record.talk.messages.back().text);
       return Result<void>();
-    });
+    };
+    reading.report = read_records(files, entry, rules, work);
     return reading;
   }
 
   TemporaryFolder folder;
   io::FileSystem files;
+  int threads = 1;
 };
 
 TEST_F(Records, OfATextFileAreItsLinesWithAnyKindOfEnd) {
@@ -174,9 +180,10 @@ TEST_F(Records, AreAllJudgedBeforeTheReportRefusesTheBrokenOnes) {
       "{\"instruction\":\"a\",\"input\":\"\",\"output\":\"b\",\"id\":9}\n"
       "{\"instruction\":\"a\",\"input\":null,\"output\":\"b\"}\n";
 
-  const auto refused = read("data.jsonl", content, Columns{}, {.needs_response = true});
-  const auto taken =
-      read("data.jsonl", content, Columns{}, {.needs_response = true, .skip_broken = true});
+  const auto refused =
+      read("data.jsonl", content, Columns{}, {.content = RecordContent::conversation});
+  const auto taken = read("data.jsonl", content, Columns{},
+                          {.content = RecordContent::conversation, .skip_broken = true});
 
   ASSERT_FALSE(refused.report);
   const std::string& what = refused.report.error().what;
@@ -277,8 +284,14 @@ TEST_F(DatasetInfo, NamesWhatIsWrong) {
       {R"({"data":{"file_name":"mixed"}})", ErrorCode::bad_config, "mixes files"},
       {R"({"data":{"file_name":"t.parquet"}})", ErrorCode::unsupported, "`.parquet`"},
       {R"({"data":{"hf_hub_url":"a/b"}})", ErrorCode::unsupported, "`hf_hub_url`"},
-      {R"({"data":{"file_name":"a.txt","formatting":"sharegpt"}})", ErrorCode::unsupported,
-       "`sharegpt`"},
+      {R"({"data":{"file_name":"a.txt","formatting":"sharegtp"}})", ErrorCode::bad_config,
+       "`sharegtp`"},
+      {R"({"data":{"file_name":"a.txt","columns":{"images":"x"}}})", ErrorCode::unsupported,
+       "has images"},
+      {R"({"data":{"file_name":"a.txt","tags":{"role":"x"}}})", ErrorCode::bad_config,
+       "nearest is `role_tag`"},
+      {R"({"data":{"file_name":"a.txt","tags":{"role_tag":"x"}}})", ErrorCode::bad_config,
+       "names no `content_tag`"},
       {R"({"data":{"file_name":"a.txt","ranking":true}})", ErrorCode::unsupported, "preferences"},
       {R"({"data":{"file_name":"a.txt","num_samples":0}})", ErrorCode::bad_config, "`num_samples`"},
       {R"({"data":{"file_name":"a.txt","columns":{"promt":"x"}}})", ErrorCode::bad_config,

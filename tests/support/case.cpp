@@ -74,6 +74,24 @@ std::string data_set(const fs::path& folder, const std::string& name, const YAML
   return made_data_set(shape, seed);
 }
 
+/// The entry of dataset_info.json for a data set, by what its first record looks like.
+nlohmann::ordered_json entry_for(const std::string& set, const std::string& lines) {
+  nlohmann::ordered_json entry = {{"file_name", set + ".jsonl"}};
+  const auto first = nlohmann::json::parse(lines.substr(0, lines.find('\n')));
+  if (first.contains("text")) {
+    entry["columns"] = {{"prompt", "text"}};
+  } else if (first.contains("messages")) {
+    entry["formatting"] = "sharegpt";
+    entry["columns"] = {{"messages", "messages"}};
+    entry["tags"] = {{"role_tag", "role"},
+                     {"content_tag", "content"},
+                     {"user_tag", "user"},
+                     {"assistant_tag", "assistant"},
+                     {"system_tag", "system"}};
+  }
+  return entry;
+}
+
 std::string ds_config(int stage, bool bf16) {
   const nlohmann::ordered_json config = {{"train_micro_batch_size_per_gpu", "auto"},
                                          {"gradient_accumulation_steps", "auto"},
@@ -114,10 +132,14 @@ RunnableCase complete_case(std::string_view name, const CaseOptions& options) {
   auto data_sets = names_in(run["dataset"]);
   for (const auto& held_out : names_in(run["eval_dataset"])) data_sets.push_back(held_out);
   for (const auto& set : data_sets) {
-    write_text(made.data / (set + ".jsonl"), data_set(source, set, run, options.seed));
-    info[set] = {{"file_name", set + ".jsonl"}, {"columns", {{"prompt", "text"}}}};
+    const std::string lines = data_set(source, set, run, options.seed);
+    write_text(made.data / (set + ".jsonl"), lines);
+    info[set] = entry_for(set, lines);
   }
   write_text(made.data / "dataset_info.json", info.dump(2) + "\n");
+  for (const char* file : {"tokenizer_config.json", "generation_config.json"})
+    if (fs::exists(source / file))
+      fs::copy_file(source / file, made.model / file, fs::copy_options::overwrite_existing);
 
   run["model_name_or_path"] = made.model.string();
   run["dataset_dir"] = made.data.string();

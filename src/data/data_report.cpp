@@ -1,0 +1,142 @@
+#include "data/data_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/units.h"
+
+namespace underkeel::data {
+namespace {
+
+bool is_chat(const DatasetOptions& options) {
+  return options.content == RecordContent::conversation;
+}
+
+// The value of the key `cutoff_len` that gives this many tokens.
+std::int64_t written_cutoff(const DatasetOptions& options, std::int64_t tokens) {
+  return is_chat(options) && options.packing ? tokens + 1 : tokens;
+}
+
+std::string cut_text(const DatasetFigures& set, const DatasetOptions& options) {
+  const CutFigures& cut = set.cut;
+  std::string text =
+      fmt::format("  {} tokens at cutoff_len {}, {} trained; longest sample {} before the cut",
+                  format_count(cut.tokens), written_cutoff(options, options.cutoff_tokens),
+                  format_count(cut.trained), format_count(cut.longest_uncut));
+  const bool is_cut = cut.whole < set.records.usable;
+  text += is_cut ? fmt::format("; cutoff_len: {} keeps all\n",
+                               written_cutoff(options, cut.longest_uncut))
+                 : std::string("; nothing is cut\n");
+  if (is_cut)
+    text += fmt::format(
+        "  {} of {} samples are whole; of {} answers {} are whole, {} lose their end, {} are lost; "
+        "of {} prompts {} are cut and lose what announces the answer, {} are lost\n",
+        cut.whole, set.records.usable, cut.answers,
+        cut.answers - cut.answers_cut - cut.answers_lost, cut.answers_cut, cut.answers_lost,
+        cut.answers, cut.prompts_cut, cut.prompts_lost);
+  if (cut.untrained > 0)
+    text += fmt::format(
+        "  {} samples keep no trained token; they stay in place and add nothing: {}{}\n",
+        cut.untrained, fmt::join(set.untrained, ", "),
+        cut.untrained > static_cast<std::int64_t>(set.untrained.size()) ? ", ..." : "");
+  return text;
+}
+
+std::string set_text(const DatasetFigures& set, const DatasetOptions& options) {
+  std::string text =
+      fmt::format("data set `{}` ({}{}): {}\n", set.name,
+                  set.files.size() == 1 ? set.files[0] : fmt::format("{} files", set.files.size()),
+                  set.was_cached ? ", tokens from the cache" : "", describe(set.records));
+  for (const std::string& note : set.records.notes) text += "  " + note + "\n";
+  if (is_chat(options)) return text + cut_text(set, options);
+  return text + fmt::format("  {} tokens with end tokens; longest text {}\n",
+                            format_count(set.cut.tokens), format_count(set.cut.longest_uncut));
+}
+
+std::string packs_text(const SplitFigures& split, const DatasetOptions& options) {
+  const std::int64_t positions = written_cutoff(options, options.cutoff_tokens);
+  std::vector<std::string> first;
+  for (std::size_t pack = 0; pack < split.packs.size(); ++pack)
+    first.push_back(pack == 0
+                        ? fmt::format("{} samples with {} tokens", split.packs[0], split.filled[0])
+                        : fmt::format("{} with {}", split.packs[pack], split.filled[pack]));
+  return fmt::format(
+      "  {} packs of {} positions ({}{}), fill rate {:.1f}%, attention: {}\n", split.samples,
+      positions, fmt::join(first, ", "),
+      split.samples > static_cast<std::int64_t>(split.packs.size()) ? ", ..." : "",
+      100.0 * static_cast<double>(split.tokens) / static_cast<double>(split.samples * positions),
+      options.attention == PackingAttention::shared ? "shared in a pack; positions restart"
+                                                    : "separate per sample; positions restart");
+}
+
+std::string split_text(std::string_view name, const SplitFigures& split, const SampleSource& source,
+                       const DatasetOptions& options) {
+  std::string text =
+      fmt::format("{}: {} samples, {} tokens, longest {}\n", name, format_count(split.samples),
+                  format_count(split.tokens), format_count(source.largest_tokens()));
+  if (is_chat(options) && options.packing) text += packs_text(split, options);
+  return text;
+}
+
+std::string order_text(const Datasets& datasets, const SamplerConfig& order) {
+  const auto sampler = Sampler::make(order);
+  if (!sampler) return {};
+  const std::int64_t count = sampler->micro_batches_per_epoch();
+  std::string text =
+      fmt::format("an epoch: {} micro-batches of {} on each of {} {}, {} updates", count,
+                  order.sequences_per_micro_batch, order.world_size,
+                  order.world_size == 1 ? "rank" : "ranks", sampler->updates_per_epoch());
+  if (const std::int64_t rest = count % order.accumulation_steps; rest != 0)
+    text += fmt::format(", the last from {} micro-batch{}", rest, rest == 1 ? "" : "es");
+  if (sampler->filled_samples() > 0)
+    text += fmt::format("; {} places, so {} samples come twice",
+                        order.sample_count + sampler->filled_samples(), sampler->filled_samples());
+  if (sampler->left_out_samples() > 0)
+    text +=
+        fmt::format("; {} samples are used and {} left out",
+                    order.sample_count - sampler->left_out_samples(), sampler->left_out_samples());
+  if (const std::int64_t windows = untrained_windows(datasets, order); windows > 0)
+    text += fmt::format("; {} update{} without a trained token in the first epoch: no update then",
+                        windows, windows == 1 ? "" : "s");
+  return text + "\n";
+}
+
+}  // namespace
+
+std::int64_t untrained_windows(const Datasets& datasets, const SamplerConfig& order) {
+  const auto& untrained = datasets.untrained_samples;
+  if (untrained.empty()) return 0;
+  std::vector<bool> has_target;
+  for (int rank = 0; rank < order.world_size; ++rank) {
+    SamplerConfig own = order;
+    own.rank = rank;
+    const auto sampler = Sampler::make(own);
+    if (!sampler) return 0;
+    has_target.resize(static_cast<std::size_t>(sampler->updates_per_epoch()), false);
+    DataPosition position;
+    for (std::size_t window = 0; window < has_target.size(); ++window) {
+      const WindowSamples samples = sampler->window_at(position);
+      for (const auto& batch : samples.micro_batches)
+        for (const std::int64_t id : batch)
+          if (!std::binary_search(untrained.begin(), untrained.end(), id))
+            has_target[window] = true;
+      position = samples.end;
+    }
+  }
+  return std::count(has_target.begin(), has_target.end(), false);
+}
+
+std::string data_report(const DataReportQuestion& question) {
+  const Datasets& datasets = question.datasets;
+  std::string text;
+  for (const DatasetFigures& set : datasets.sets) text += set_text(set, question.options);
+  text += split_text("training", datasets.training_figures, *datasets.training, question.options);
+  if (datasets.evaluation)
+    text += split_text("evaluation", datasets.evaluation_figures, *datasets.evaluation,
+                       question.options);
+  return text + order_text(datasets, question.order);
+}
+
+}  // namespace underkeel::data

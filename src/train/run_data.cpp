@@ -1,0 +1,203 @@
+#include "train/run_data.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "data/data_report.h"
+#include "data/template_tokens.h"
+#include "data/token_cache.h"
+#include "train/side_files.h"
+
+namespace underkeel::train {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Whatever a tokenizer may be read from.
+constexpr std::array tokenizer_files = {
+    "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "tokenizer.model",       "vocab.json",
+    "merges.txt"};
+
+Result<std::string> tokenizer_key(io::FileSystem& files, const std::filesystem::path& folder) {
+  std::string key;
+  for (const char* name : tokenizer_files) {
+    const std::string path = (folder / name).string();
+    if (!files.exists(path)) continue;
+    UK_TRY(sum, data::content_checksum(files, path));
+    key += fmt::format("{} {} ", name, sum);
+  }
+  return key;
+}
+
+/// The chat template that came with the tokenizer; empty when there is none.
+Result<std::string> own_chat_template(io::FileSystem& files, const std::filesystem::path& folder) {
+  const std::string jinja = (folder / "chat_template.jinja").string();
+  if (files.exists(jinja)) return files.read_text(jinja, largest_side_file_bytes);
+  const std::string path = (folder / "tokenizer_config.json").string();
+  if (!files.exists(path)) return std::string();
+  UK_TRY(text, files.read_text(path, largest_side_file_bytes));
+  const Json config = Json::parse(text, nullptr, false);
+  if (!config.is_object() || !config.contains("chat_template") ||
+      !config["chat_template"].is_string())
+    return std::string();
+  return config["chat_template"].get<std::string>();
+}
+
+// A template whose marks stand in a chat template of the tokenizer's.
+std::string likely_template(const std::string& jinja) {
+  const std::pair<const char*, const char*> marks[] = {{"<|start_header_id|>", "llama3"},
+                                                       {"<|header_start|>", "llama4"},
+                                                       {"<start_of_turn>", "gemma"},
+                                                       {"<|im_sep|>", "phi4"},
+                                                       {"<think>", "qwen3"},
+                                                       {"You are Qwen", "qwen"},
+                                                       {"<|im_start|>", "chatml"},
+                                                       {"[SYSTEM_PROMPT]", "mistral_small"},
+                                                       {"<<SYS>>", "llama2"},
+                                                       {"[INST]", "mistral"},
+                                                       {"<|end|>", "phi"}};
+  for (const auto& [mark, name] : marks)
+    if (jinja.find(mark) != std::string::npos) return name;
+  return {};
+}
+
+/// Null: stage pt without a template.
+Result<const data::Template*> choose_template(io::FileSystem& files, const RunDataRequest& request,
+                                              std::vector<std::string>& notes) {
+  const spec::DataConfig& config = request.run.data;
+  if (!config.template_name.empty()) return data::find_template(config.template_name);
+  if (request.run.stage == spec::Stage::pt) return nullptr;
+  UK_TRY(jinja, own_chat_template(files, request.model_folder));
+  if (!jinja.empty()) {
+    const std::string likely = likely_template(jinja);
+    return fail(ErrorCode::unsupported,
+                "no template is named; LLaMA-Factory would derive one from the tokenizer's chat "
+                "template, which is not supported",
+                "template",
+                likely.empty() ? "name the template that the model was made for"
+                               : fmt::format("template: {} looks like the model's own", likely));
+  }
+  notes.push_back(
+      "no template is named and the tokenizer has none: `empty` is used, which sets no marks and "
+      "ends answers with nothing");
+  return data::find_template("empty");
+}
+
+Result<data::Tokenizer> make_tokenizer(const RunDataRequest& request, const data::Template* style) {
+  const std::string folder = request.model_folder.string();
+  UK_TRY(tokenizer, data::Tokenizer::load(request.model_folder));
+  if (tokenizer.vocabulary_size() > request.model.vocabulary)
+    return fail(ErrorCode::bad_file,
+                fmt::format("the tokenizer has ids up to {}, the model's vocabulary is {}",
+                            tokenizer.vocabulary_size() - 1, request.model.vocabulary),
+                folder, "use the tokenizer that belongs to this model");
+  if (style == nullptr) return tokenizer;
+  UK_TRY(changed, tokenizer.with(data::template_changes(tokenizer, *style)));
+  if (changed.vocabulary_size() <= request.model.vocabulary) return changed;
+  std::vector<std::string> missing;
+  for (const std::string_view word : style->stop_words)
+    if (!tokenizer.id_of(word)) missing.push_back(fmt::format("`{}`", word));
+  if (missing.empty()) missing.emplace_back("`<|endoftext|>`");
+  return fail(ErrorCode::unsupported,
+              fmt::format("template `{}` needs {}, which the tokenizer does not have; new tokens "
+                          "would be beyond the model's vocabulary of {}",
+                          style->name, fmt::join(missing, " and "), request.model.vocabulary),
+              folder, "take a template whose tokens the model knows, such as default");
+}
+
+data::MixStrategy mix_strategy_of(spec::MixStrategy strategy) {
+  switch (strategy) {
+    case spec::MixStrategy::concat:
+      return data::MixStrategy::concat;
+    case spec::MixStrategy::interleave_under:
+      return data::MixStrategy::interleave_under;
+    case spec::MixStrategy::interleave_over:
+      return data::MixStrategy::interleave_over;
+    case spec::MixStrategy::interleave_once:
+      return data::MixStrategy::interleave_once;
+  }
+  return data::MixStrategy::concat;
+}
+
+data::DatasetOptions options_of(const RunDataRequest& request, const data::Template* style) {
+  const spec::DataConfig& config = request.run.data;
+  data::DatasetOptions options;
+  options.content = request.run.stage == spec::Stage::pt ? data::RecordContent::text
+                                                         : data::RecordContent::conversation;
+  options.folder = config.folder;
+  options.names = config.datasets;
+  options.evaluation_names = config.evaluation_datasets;
+  options.mix_strategy = mix_strategy_of(config.mix_strategy);
+  options.mix_probabilities = config.interleave_probabilities;
+  options.validation_size = request.run.evaluation.validation_size;
+  options.max_samples = config.max_samples;
+  options.seed = request.run.seed;
+  options.cutoff_tokens = config.cutoff_tokens;
+  options.packing = config.packing;
+  options.neat_packing = config.neat_packing;
+  options.attention = config.shared_attention ? data::PackingAttention::shared
+                                              : data::PackingAttention::block_diagonal;
+  options.batches = {.batch_records = config.packing_batch_records,
+                     .shards = config.packing_shards};
+  if (request.run.stage == spec::Stage::pt && config.template_name == "llama3")
+    options.text_end = "<|end_of_text|>";
+  if (style != nullptr) options.style = data::ChatStyle::of(*style);
+  if (config.default_system) options.style.system = *config.default_system;
+  options.style.enable_thinking = config.enable_thinking;
+  options.style.preserve_thinking = config.preserve_thinking;
+  options.train_on_prompt = config.train_on_prompt;
+  options.mask_history = config.mask_history;
+  options.skip_broken = config.skip_broken_records;
+  options.cache_folder = config.token_cache.empty()
+                             ? io::join_path(request.run.output.string(), "token_cache")
+                             : config.token_cache.string();
+  options.make_anew = config.overwrite_cache;
+  options.thread_count = request.thread_count;
+  return options;
+}
+
+}  // namespace
+
+data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t sample_count,
+                                   int world_size, int rank) {
+  return {.sample_count = sample_count,
+          .sequences_per_micro_batch = run.sequences_per_micro_batch,
+          .accumulation_steps = run.accumulation_steps,
+          .world_size = world_size,
+          .rank = rank,
+          .seed = run.data.seed,
+          .shuffle = run.data.shuffle,
+          .drop_last = run.data.drop_last};
+}
+
+void take_longest(const data::Datasets& datasets, spec::RunConfig& run) {
+  std::int64_t longest = datasets.training->largest_tokens();
+  if (datasets.evaluation) longest = std::max(longest, datasets.evaluation->largest_tokens());
+  // A batch of samples without any token still has a place.
+  run.data.longest_sample = std::max<std::int64_t>(longest, 1);
+}
+
+Result<RunData> read_run_data(io::FileSystem& files, const RunDataRequest& request) {
+  RunData made;
+  UK_TRY(style, choose_template(files, request, made.notes));
+  UK_TRY(tokenizer, make_tokenizer(request, style));
+  data::DatasetOptions options = options_of(request, style);
+  UK_TRY(key, tokenizer_key(files, request.model_folder));
+  options.tokenizer_key = std::move(key);
+  UK_TRY(datasets, data::load_datasets(files, tokenizer, options));
+  made.datasets = std::move(datasets);
+  const data::SamplerConfig order =
+      sampler_config(request.run, made.datasets.training->count(), request.world_size, 0);
+  made.report = data::data_report({.datasets = made.datasets, .options = options, .order = order});
+  made.notes.insert(made.notes.end(), made.datasets.notes.begin(), made.datasets.notes.end());
+  if (request.run.stage == spec::Stage::sft)
+    made.template_files = template_files_of(tokenizer, options.style);
+  return made;
+}
+
+}  // namespace underkeel::train

@@ -1,0 +1,47 @@
+#pragma once
+// A run's data from its configuration: the tokenizer as the template wants it, and what the data
+// layer is asked for. `train` and `plan` share it.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "io/file.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+#include "train/template_files.h"
+
+namespace underkeel::train {
+
+struct RunDataRequest {
+  const spec::RunConfig& run;
+  const spec::ModelSpec& model;
+  std::filesystem::path model_folder;
+  int thread_count = 1;
+  int world_size = 1;
+};
+
+struct RunData {
+  data::Datasets datasets;
+  TemplateFiles template_files;    // stage sft: what an export must say
+  std::string report;              // for the user, before training
+  std::vector<std::string> notes;  // for the user, once
+};
+
+/// The order of a run's samples for one rank.
+data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t sample_count,
+                                   int world_size, int rank);
+
+/// Puts the longest samples into the run, so that it is planned for them and not for cutoff_len.
+void take_longest(const data::Datasets& datasets, spec::RunConfig& run);
+
+/// Reads and tokenises a run's data. Fills the report.
+/// Errors: those of load_datasets(); bad_file when tokenizer and model do not fit; bad_config or
+/// unsupported for templates.
+Result<RunData> read_run_data(io::FileSystem& files, const RunDataRequest& request);
+
+}  // namespace underkeel::train

@@ -1,0 +1,211 @@
+// Stage sft from the run file to the saved folder: losses, packs, masks, ends.
+
+#include <gmock/gmock.h>
+
+#include "train/e2e.h"
+
+namespace underkeel::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Cut {
+  int sequences = 1;
+  int accumulation = 1;
+  int ranks = 1;
+};
+
+void write_answers(const RunnableCase& made, const std::vector<std::array<std::string, 2>>& pairs) {
+  std::string lines;
+  for (const auto& [instruction, output] : pairs)
+    lines +=
+        nlohmann::json{{"instruction", instruction}, {"input", ""}, {"output", output}}.dump() +
+        "\n";
+  write_text(made.data / "answers.jsonl", lines);
+}
+
+double first_loss(const fs::path& output) {
+  const auto found = steps(output);
+  return found.empty() ? -1 : found.begin()->second["loss"].get<double>();
+}
+
+TEST(AnswersOfUnequalLength, GiveTheSameLossesAndNormsHoweverTheBatchIsCut) {
+  const std::vector<Cut> cuts = {{16, 1, 1}, {4, 4, 1}, {2, 8, 1},
+                                 {1, 16, 1}, {2, 4, 2}, {1, 4, 4}};
+  for (const std::string type : {"float32", ""}) {
+    const RunnableCase made = complete_case("answers_of_unequal_length", {.type = type});
+    const double relative = type.empty() ? 2e-2 : 1e-5;
+    std::map<std::int64_t, nlohmann::json> whole;
+    for (const Cut& cut : cuts) {
+      SCOPED_TRACE(testing::Message() << cut.sequences << " x " << cut.accumulation << " x "
+                                      << cut.ranks << " " << type);
+      const fs::path output = made.folder / ("cut-" + std::to_string(cut.accumulation) + "-" +
+                                             std::to_string(cut.ranks));
+      const Ended ended = run_training(
+          made, {.ranks = cut.ranks,
+                 .output = output,
+                 .changes = {"per_device_train_batch_size=" + std::to_string(cut.sequences),
+                             "gradient_accumulation_steps=" + std::to_string(cut.accumulation)}});
+
+      ASSERT_EQ(ended.exit_code, 0) << ended.output;
+      const auto ours = steps(output);
+      ASSERT_EQ(ours.size(), 3u);
+      if (whole.empty()) whole = ours;
+      for (const auto& [step, event] : whole)
+        for (const char* what : {"loss", "grad_norm"}) {
+          const double expected = event[what];
+          EXPECT_NEAR(ours.at(step)[what], expected, relative * expected) << what << " " << step;
+        }
+    }
+  }
+}
+
+TEST(WindowOfEmptyAnswers, ChangesNothingAndIsToldOnceAndInTheReport) {
+  const RunnableCase made = complete_case("window_of_empty_answers", {.type = "float32"});
+
+  const Ended ended = run_training(made, {.changes = {"save_strategy=steps", "save_steps=1"}});
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  ASSERT_EQ(steps(made.output).size(), 3u);
+  EXPECT_THAT(ended.output, HasSubstr("3 updates, the last from 2 micro-batches; 1 update without "
+                                      "a trained token"));
+  EXPECT_THAT(tensor_differences(made.output / "checkpoint-1", made.output / "checkpoint-2"),
+              IsEmpty());
+  EXPECT_FALSE(
+      tensor_differences(made.output / "checkpoint-2", made.output / "checkpoint-3").empty());
+}
+
+TEST(WindowOfEmptyAnswers, LeavesTheOthersTheirMeans) {
+  const RunnableCase made = complete_case("window_of_empty_answers", {.type = "float32"});
+  const fs::path one_batch = made.folder / "one_batch";
+
+  const Ended cut = run_training(made, {.changes = {"learning_rate=0"}});
+  const Ended whole =
+      run_training(made, {.output = one_batch,
+                          .changes = {"learning_rate=0", "per_device_train_batch_size=4",
+                                      "gradient_accumulation_steps=1"}});
+
+  ASSERT_EQ(cut.exit_code, 0) << cut.output;
+  ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  const auto expected = steps(one_batch);
+  for (const std::int64_t step : {1, 3})
+    for (const char* what : {"loss", "grad_norm"}) {
+      const double value = expected.at(step)[what];
+      EXPECT_NEAR(steps(made.output).at(step)[what], value, 1e-5 * value) << what << " " << step;
+    }
+}
+
+TEST(UnequalAnswers, GiveEveryRankTheSameNumberOfMicroBatches) {
+  for (const auto& [drop_last, updates, told] :
+       {std::tuple{"false", 3u, "24 places, so 3 samples come twice"},
+        std::tuple{"true", 2u, "16 samples are used and 5 left out"}}) {
+    const RunnableCase made = complete_case("unequal_answers", {.zero_stage = 2});
+
+    const Ended ended = run_training(
+        made, {.ranks = 4, .changes = {std::string("dataloader_drop_last=") + drop_last}});
+
+    ASSERT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_EQ(steps(made.output).size(), updates);
+    EXPECT_THAT(ended.output, HasSubstr(told));
+  }
+}
+
+TEST(LongestComesLast, IsPlannedForAndEndsUnderThePlan) {
+  const RunnableCase made = complete_case("longest_comes_last");
+
+  const Ended ended = run_training(made);
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("longest 2,048"));
+  const auto memory = nlohmann::json::parse(read_text(made.output / "memory.json"));
+  constexpr std::int64_t page_bytes = 4096;  // the kernel counts whole pages
+  const auto& device = memory["ranks"][0]["spaces"]["device"];
+  EXPECT_NEAR(device["measured_peak_bytes"], device["planned_peak_bytes"], page_bytes);
+  // A batch of average length would need far less: planning for it would have failed at the end.
+  const Ended average = run_training(
+      made, {.output = made.folder / "average", .changes = {"cutoff_len=41", "max_steps=1"}});
+  ASSERT_EQ(average.exit_code, 0) << average.output;
+  const auto less = nlohmann::json::parse(read_text(made.folder / "average" / "memory.json"));
+  EXPECT_LT(less["ranks"][0]["spaces"]["device"]["planned_peak_bytes"].get<std::int64_t>() * 4,
+            memory["ranks"][0]["spaces"]["device"]["measured_peak_bytes"].get<std::int64_t>());
+}
+
+TEST(EndTokenOfTheTemplate, IsToldAndSavedInFrontOfTheModelsOwn) {
+  const RunnableCase made = complete_case("end_token_of_template");
+
+  const Ended ended = run_training(made);
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("template `chatml` ends an answer with `<|im_end|>` (id 2)"));
+  const auto saved = nlohmann::json::parse(read_text(made.output / "generation_config.json"));
+  EXPECT_THAT(saved["eos_token_id"], ElementsAre(2, 0));
+  const auto tokenizer = nlohmann::json::parse(read_text(made.output / "tokenizer_config.json"));
+  EXPECT_EQ(tokenizer["eos_token"], "<|im_end|>");
+}
+
+TEST(PacksOfAnswers, GiveTheLossOfTheSamplesApart) {
+  const RunnableCase made = complete_case("packs_of_answers", {.type = "float32"});
+  const fs::path apart = made.folder / "apart";
+
+  const Ended packed = run_training(made, {.changes = {"learning_rate=0"}});
+  const Ended single = run_training(
+      made, {.output = apart,
+             .changes = {"learning_rate=0", "packing=false", "per_device_train_batch_size=12"}});
+
+  ASSERT_EQ(packed.exit_code, 0) << packed.output;
+  ASSERT_EQ(single.exit_code, 0) << single.output;
+  EXPECT_THAT(packed.output, HasSubstr("2 packs of 64 positions"));
+  const double expected = first_loss(apart);
+  EXPECT_NEAR(first_loss(made.output), expected, 1e-5 * expected);
+}
+
+// The first sample has no trained token, so that the loss is the second one's alone.
+TEST(PacksOfAnswers, NeverLetASampleSeeTheOneBeforeUnlessAsked) {
+  const RunnableCase made = complete_case("packs_of_answers", {.type = "float32"});
+  const auto loss_after = [&](const std::string& first, const std::string& attention) {
+    write_answers(made, {{first, ""}, {"deep", " is it"}});
+    const fs::path output = made.folder / ("after-" + first + attention);
+    const Ended ended =
+        run_training(made, {.output = output,
+                            .changes = {"learning_rate=0", "max_steps=1",
+                                        "underkeel.packing_attention=" + attention}});
+    EXPECT_EQ(ended.exit_code, 0) << ended.output;
+    return first_loss(output);
+  };
+
+  // The longer sample comes first in a pack.
+  EXPECT_EQ(loss_after("fathoms under the keel", "separate"),
+            loss_after("anchors on the shore !", "separate"));
+  EXPECT_NE(loss_after("fathoms under the keel", "shared"),
+            loss_after("anchors on the shore !", "shared"));
+}
+
+TEST(SftRun, ResumesWithTheSameBitsAndReadsItsTokensFromTheCache) {
+  const RunnableCase made = complete_case("answers_of_unequal_length");
+  const fs::path whole = made.folder / "whole";
+  const std::vector<std::string> saves = {"save_strategy=steps", "save_steps=1"};
+
+  const Ended unbroken = run_training(made, {.output = whole, .changes = saves});
+  with_checkpoint_of(whole, 1, made.output);
+  fs::copy(whole / "token_cache", made.output / "token_cache");
+  const Ended resumed = run_training(made, {.changes = saves});
+
+  ASSERT_EQ(unbroken.exit_code, 0) << unbroken.output;
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("tokens from the cache"));
+  EXPECT_THAT(tensor_differences(whole / "checkpoint-3", made.output / "checkpoint-3"), IsEmpty());
+}
+
+TEST(SftRun, OfProcessesTokenisesOnce) {
+  const RunnableCase made = complete_case("unequal_answers");
+
+  const Ended ended = run_training(made, {.ranks = 2, .as = Ranks::processes});
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(entries(made.output / "token_cache", "answers-").size(), 1u);
+}
+
+}  // namespace
+}  // namespace underkeel::test
