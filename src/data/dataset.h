@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/chat_encoder.h"
 #include "data/chat_samples.h"
 #include "data/mixing.h"
 #include "data/records.h"
 #include "data/sample.h"
-#include "data/chat_encoder.h"
 #include "data/text_samples.h"
 #include "data/tokenizer.h"
 #include "io/file.h"
