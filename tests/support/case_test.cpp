@@ -115,14 +115,14 @@ TEST(Case, EveryCaseOfTheFolderIsAcceptedOnceCompleted) {
       ++count;
     }
   }
-  EXPECT_EQ(count, 29);  // 28 folders, one with two run files
+  EXPECT_EQ(count, 35);  // 34 folders, one with two run files
 }
 
 TEST(Examples, EveryRunFileIsAccepted) {
   std::filesystem::current_path(UNDERKEEL_SOURCE_DIR);
 
   for (const auto* file : {"examples/tiny/pretrain.yaml", "examples/tiny/finetune.yaml",
-                           "examples/own_text/train.yaml"}) {
+                           "examples/own_text/train.yaml", "examples/instructions/train.yaml"}) {
     SCOPED_TRACE(file);
     const auto run = value_of(spec::read_run_file(file, {}));
     EXPECT_GT(spec::parameter_count(value_of(spec::read_model_config(run.model))), 900'000);
