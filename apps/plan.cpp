@@ -63,13 +63,6 @@ std::string times_text(const render::Times& times, bool measured) {
       measured ? "measured" : "assumed");
 }
 
-/// The values that are not defaults, with their sources.
-std::string chosen_values(spec::RunConfig run) {
-  const auto defaults = std::erase_if(
-      run.provenance, [](const spec::Provenance& entry) { return entry.source == "default"; });
-  return spec::provenance_table(run) + fmt::format("and {} defaults\n", defaults);
-}
-
 /// What all ranks of a node take of its memory, and of what.
 std::string total_text(const plan::Plan& plan, const planner::Room& room) {
   const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
@@ -118,6 +111,7 @@ Result<void> run(const Words& words) {
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   UK_TRY(model, spec::read_model_config(folder));
+  spec::resolve_auto(config, model.width);
   UK_TRY(machine, words.hardware.empty() ? train::machine_for(config, config.ranks)
                                          : spec::read_hardware_file(words.hardware));
   std::string data_text;
@@ -141,9 +135,10 @@ Result<void> run(const Words& words) {
   } else if (words.json) {
     std::fputs(render::plan_json(plan, outlook).c_str(), stdout);
   } else {
-    fmt::print("values in force\n{}\n{}{}\n{}\n{}{}", chosen_values(config), data_text,
-               summary(model, config, plan), render::peak_table(plan, outlook),
-               total_text(plan, room), times_text(*outlook.times, machine.rates_are_measured));
+    fmt::print("values in force that are no defaults\n{}\n{}{}\n{}\n{}{}",
+               spec::chosen_values_table(config), data_text, summary(model, config, plan),
+               render::peak_table(plan, outlook), total_text(plan, room),
+               times_text(*outlook.times, machine.rates_are_measured));
     for (const std::string& note : config.notes) fmt::print("note: {}\n", note);
   }
   if (shortage) return tl::unexpected(planner::does_not_fit(plan, room, *shortage, advice));

@@ -109,17 +109,19 @@ Sampler::Order Sampler::order_of(std::int64_t epoch) const {
   return last_order_->order;
 }
 
-std::vector<std::vector<std::int64_t>> evaluation_batches(std::int64_t sample_count,
-                                                          std::int64_t sequences_per_micro_batch,
-                                                          int world_size, int rank) {
+std::vector<EvaluationBatch> evaluation_batches(std::int64_t sample_count,
+                                                std::int64_t sequences_per_micro_batch,
+                                                int world_size, int rank, bool drop_last) {
   const std::int64_t round = sequences_per_micro_batch * world_size;
-  std::vector<std::vector<std::int64_t>> batches;
+  std::vector<EvaluationBatch> batches;
   for (std::int64_t begin = 0; begin < sample_count; begin += round) {
-    auto& batch = batches.emplace_back();
+    if (drop_last && begin + round > sample_count) break;
+    EvaluationBatch& batch = batches.emplace_back();
     const std::int64_t first = begin + rank * sequences_per_micro_batch;
-    for (std::int64_t id = first; id < std::min(first + sequences_per_micro_batch, sample_count);
-         ++id)
-      batch.push_back(id);
+    for (std::int64_t place = first; place < first + sequences_per_micro_batch; ++place) {
+      if (place < sample_count) ++batch.counted;
+      if (place < sample_count || world_size > 1) batch.samples.push_back(place % sample_count);
+    }
   }
   return batches;
 }

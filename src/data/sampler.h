@@ -89,10 +89,19 @@ class Sampler {
   std::shared_ptr<LastOrder> last_order_;
 };
 
-/// The micro-batches of `rank` that together with those of the others hold every sample once, in
-/// order: for evaluation. All ranks have as many; the last ones may be empty.
-std::vector<std::vector<std::int64_t>> evaluation_batches(std::int64_t sample_count,
-                                                          std::int64_t sequences_per_micro_batch,
-                                                          int world_size, int rank);
+/// One rank's micro-batch of an evaluation.
+struct EvaluationBatch {
+  std::vector<std::int64_t> samples;
+  std::int64_t counted = 0;  // the first so many are here for the first time in this evaluation
+
+  bool operator==(const EvaluationBatch&) const = default;
+};
+
+/// The micro-batches of `rank`, in order; all ranks have as many. As in training several ranks fill
+/// an incomplete last round from the start, one has a short last batch, and drop_last leaves it out;
+/// what fills is computed and not counted, as accelerate has it.
+std::vector<EvaluationBatch> evaluation_batches(std::int64_t sample_count,
+                                                std::int64_t sequences_per_micro_batch,
+                                                int world_size, int rank, bool drop_last);
 
 }  // namespace underkeel::data

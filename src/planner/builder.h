@@ -114,7 +114,7 @@ void assign_lanes(plan::Segment& segment, bool overlap);
 void add_edges(plan::Schedule& schedule, const plan::ArenaLayout& layout);
 
 /// Which segments may follow which.
-void build_program(plan::Schedule& schedule);
+void build_program(plan::Schedule& schedule, bool reloads);
 
 /// Offsets for every buffer. Persistent ones lie below, transient ones above, segment by segment.
 plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes);

@@ -252,7 +252,7 @@ plan::Plan make_plan(const Request& request) {
       std::max({request.max_rows, request.max_evaluation_rows, request.max_generation_rows}));
   lay_out_units(builder);
   build_segments(builder);
-  build_program(schedule);
+  build_program(schedule, request.reloads);
   if (request.on_gpu) serve_gpu(builder);
   for (plan::Segment& segment : schedule.segments) {
     assign_lanes(segment, request.bounds.overlap_comm);
@@ -302,10 +302,14 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
   request.accumulation_steps = run.accumulation_steps;
   const std::int64_t longest = run.data.longest_sample.value_or(run.data.cutoff_tokens);
   request.max_rows = run.sequences_per_micro_batch * longest;
-  const bool evaluates = run.evaluation.at_end || run.evaluation.strategy != spec::Cadence::no;
+  const bool evaluates = run.evaluation.at_end || run.evaluation.on_start ||
+                         run.evaluation.strategy != spec::Cadence::no;
   request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * longest : 0;
   request.optimizer = run.optimizer;
-  request.bounds = run.zero;
+  spec::RunConfig resolved = run;
+  spec::resolve_auto(resolved, model.width);
+  request.bounds = resolved.zero;
+  request.reloads = run.evaluation.loads_best_at_end;
   return request;
 }
 

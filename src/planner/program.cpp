@@ -5,7 +5,7 @@
 
 namespace underkeel::planner {
 
-void build_program(plan::Schedule& schedule) {
+void build_program(plan::Schedule& schedule, bool reloads) {
   using enum plan::SegmentKind;
   const auto allow = [&](plan::SegmentKind from, std::initializer_list<plan::SegmentKind> next) {
     if (schedule.find(from) == nullptr) return;
@@ -22,6 +22,8 @@ void build_program(plan::Schedule& schedule) {
   allow(evaluate, {evaluate, evaluate_end});
   allow(evaluate_end, {evaluate, micro_first, micro_only, generate, save});
   allow(save, {micro_first, micro_only, evaluate, generate});
+  if (reloads)
+    for (const plan::SegmentKind last : {update, evaluate_end, save}) allow(last, {load});
   allow(generate, {generate, micro_first, micro_only, evaluate, save});
 }
 

@@ -42,7 +42,7 @@ class DeepspeedReader : DeepspeedPart {
     read_precision(top);
     read_gradients(top);
     read_optimizer(top);
-    read_scheduler(top);
+    read_scheduler(top, source_, problems_, run_, silent_);
     read_zero(top, source_, problems_, run_, silent_);
     refuse_features(top);
     sort_table(top, deepspeed_keys(), "");
@@ -282,30 +282,6 @@ class DeepspeedReader : DeepspeedPart {
                                  source_of(run_, "adam_beta1"), optimizer.beta2,
                                  source_of(run_, "adam_beta2")),
                      "write \"auto\", or the same values in both");
-  }
-
-  void read_scheduler(Fields& top) {
-    const Value* mapping = section(top, "scheduler");
-    if (mapping == nullptr) return;
-    top.problem("scheduler",
-                "DeepSpeed's learning-rate schedules are not supported yet: they differ from "
-                "lr_scheduler_type even with the same warm-up",
-                "remove the block; lr_scheduler_type and the warm-up keys of the run file hold",
-                ErrorCode::unsupported);
-    Fields fields = fields_of(*mapping, "scheduler.");
-    fields.take("type");
-    if (const Value* given = section(fields, "params")) {
-      Fields params = fields_of(*given, "scheduler.params.");
-      if (params.has("warmup_max_lr"))
-        must_match(params, "warmup_max_lr",
-                   {.run_key = "learning_rate", .run_value = run_.optimizer.learning_rate});
-      if (params.has("warmup_num_steps") && run_.optimizer.warmup_ratio == 0)
-        must_match(params, "warmup_num_steps",
-                   {.run_key = "warmup_steps",
-                    .run_value = static_cast<double>(run_.optimizer.warmup_steps)});
-      finish(params);
-    }
-    refuse_unknown(fields, "scheduler");
   }
 
   void refuse_features(Fields& top) {

@@ -1,6 +1,7 @@
 #pragma once
 // What the readers of a DeepSpeed config's sections share. Private to spec.
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -50,5 +51,9 @@ class DeepspeedPart {
 /// Reads zero_optimization into run.zero.
 void read_zero(Fields& top, const DeepspeedSource& source, Problems& problems, RunConfig& run,
                std::vector<std::string>& silent);
+
+/// Reads scheduler into run.optimizer.
+void read_scheduler(Fields& top, const DeepspeedSource& source, Problems& problems, RunConfig& run,
+                    std::vector<std::string>& silent);
 
 }  // namespace underkeel::spec

@@ -37,6 +37,14 @@ class ZeroReader : DeepspeedPart {
                fmt::format("{}", *overlap));
     }
     zero.reduce_bucket_elements = bound(fields, "reduce_bucket_size", "");
+    note_unfilled(*mapping);
+    zero.auto_reduce_bucket = is_auto(mapping->find("reduce_bucket_size"));
+    zero.auto_prefetch_bucket =
+        zero.stage == 3 && (is_auto(mapping->find("stage3_prefetch_bucket_size")) ||
+                            is_auto(mapping->find("prefetch_bucket_size")));
+    zero.auto_param_persistence =
+        zero.stage == 3 && (is_auto(mapping->find("stage3_param_persistence_threshold")) ||
+                            is_auto(mapping->find("param_persistence_threshold")));
     zero.allgather_bucket_elements = bound(fields, "allgather_bucket_size", "");
     zero.prefetch_bucket_elements =
         bound(fields, "stage3_prefetch_bucket_size", "prefetch_bucket_size");
@@ -55,6 +63,27 @@ class ZeroReader : DeepspeedPart {
   }
 
  private:
+  /// "auto" where the Trainer and accelerate fill in nothing: accelerate refuses it.
+  void note_unfilled(const Value& mapping) {
+    constexpr std::array<std::string_view, 6> filled = {"stage",
+                                                        "reduce_bucket_size",
+                                                        "stage3_prefetch_bucket_size",
+                                                        "stage3_param_persistence_threshold",
+                                                        "stage3_gather_16bit_weights_on_model_save",
+                                                        "offload_optimizer"};
+    std::vector<std::string> others;
+    for (const Entry& entry : mapping.entries)
+      if (is_auto(&entry.value) &&
+          std::find(filled.begin(), filled.end(), entry.key) == filled.end())
+        others.push_back(entry.key);
+    if (!others.empty())
+      run_.notes.push_back(
+          fmt::format("{}: zero_optimization: \"auto\" is read as left out for {}; the Trainer "
+                      "fills in nothing "
+                      "there, and accelerate refuses it",
+                      source_.name, fmt::join(others, ", ")));
+  }
+
   /// One of two spellings of a bound, in elements.
   std::optional<std::int64_t> bound(Fields& zero, std::string_view key, std::string_view other) {
     if (!other.empty() && zero.has(key) && zero.has(other))
@@ -85,7 +114,10 @@ class ZeroReader : DeepspeedPart {
     }
     if (used == names[2])
       run_.notes.push_back(fmt::format("{} is the old name of {}", used, names[0]));
-    const std::optional<bool> gather = fields.boolean(used.empty() ? names[0] : used);
+    std::optional<bool> gather = fields.boolean(used.empty() ? names[0] : used);
+    const Value* zero_section = source_.root.find("zero_optimization");
+    const bool says_auto = !used.empty() && is_auto(zero_section->find(used));
+    if (says_auto) gather = false;  // as accelerate has it
     for (const std::string_view name : names) fields.take(name);
     if (zero.stage < 3) {
       if (gather.has_value() && !*gather)
@@ -99,14 +131,18 @@ class ZeroReader : DeepspeedPart {
              fmt::format("{}", zero.gather_weights_on_save));
     if (!zero.gather_weights_on_save)
       run_.notes.push_back(fmt::format(
-          "{} is false: checkpoints hold sharded, resumable state and no weights file, and neither "
+          "{} is {}: checkpoints hold sharded, resumable state and no weights file, and neither "
           "does the final folder; `underkeel export` makes one",
-          names[0]));
+          names[0], says_auto ? "\"auto\", which accelerate makes false" : "false"));
     else if (!gather.has_value())
       run_.notes.push_back(fmt::format(
           "{} is not given: checkpoints hold whole weights here, streamed; DeepSpeed would not "
           "write them",
           names[0]));
+  }
+
+  bool is_without_effect(std::string_view offload) const {
+    return offload == "offload_param" && run_.zero.stage < 3;
   }
 
   void read_offload(Fields& fields) {
@@ -129,6 +165,11 @@ class ZeroReader : DeepspeedPart {
         fields.problem(offload.old_key,
                        fmt::format("this is the old spelling of {}, also given", offload.key),
                        "remove it");
+      else if (old && is_without_effect(offload.key))
+        run_.notes.push_back(
+            fmt::format("zero_optimization.{} has no effect below stage 3, in DeepSpeed as here: "
+                        "parameters stay whole",
+                        offload.old_key));
       else if (old)
         fields.problem(
             offload.old_key,
@@ -143,11 +184,12 @@ class ZeroReader : DeepspeedPart {
       for (const std::string_view known : offload.known)
         if (!known.empty()) inner.take(known);
       refuse_unknown(inner, offload.key);
-      if (!device || *device == "none") continue;
+      if (!device || *device == "none" || *device == "auto")
+        continue;  // accelerate's "auto" is none
       if (*device != "cpu" && *device != "nvme")
         inner.problem("device", fmt::format("`{}` is no device for offload", *device),
                       "DeepSpeed has none, cpu and nvme");
-      else if (offload.key == "offload_param" && run_.zero.stage < 3)
+      else if (is_without_effect(offload.key))
         run_.notes.push_back(
             "zero_optimization.offload_param has no effect below stage 3, in DeepSpeed as here: "
             "parameters stay whole");

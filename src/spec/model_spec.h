@@ -96,5 +96,9 @@ Result<std::filesystem::path> find_model_folder(std::string_view name_or_path);
 /// Errors:  bad_file when the text is no JSON object; unsupported for types other than f32, bf16,
 /// f16.
 Result<std::string> rewrite_model_config(std::string_view original_json, DType stored_type);
+/// The text with one entry of its object set to a JSON literal ("false", "0"); the rest untouched.
+/// Errors:  bad_file when the text is no JSON object.
+Result<std::string> set_config_entry(std::string_view config_json, std::string_view key,
+                                     std::string_view literal);
 
 }  // namespace underkeel::spec

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "spec/run_sections.h"
 
 namespace underkeel::spec {
@@ -12,17 +13,98 @@ std::string source_of(const RunConfig& run, std::string_view key) {
   return "default";
 }
 
-std::string provenance_table(const RunConfig& run) {
+namespace {
+
+std::string table_of(const std::vector<Provenance>& entries) {
   std::size_t key_width = 0, value_width = 0;
-  for (const Provenance& entry : run.provenance) {
+  for (const Provenance& entry : entries) {
     key_width = std::max(key_width, entry.key.size());
     value_width = std::max(value_width, std::min<std::size_t>(entry.value.size(), 40));
   }
   std::string table;
-  for (const Provenance& entry : run.provenance)
+  for (const Provenance& entry : entries)
     table += fmt::format("{:<{}}  {:<{}}  {}\n", entry.key, key_width, entry.value, value_width,
                          entry.source);
   return table;
+}
+
+std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += fmt::format("\\{}", c);
+    else if (byte < 0x20)
+      out += fmt::format("\\u{:04x}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+bool is_json_number(std::string_view text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!parse_double(text) || !is_digit(text.back())) return false;
+  if (text[0] == '-') text.remove_prefix(1);
+  return is_digit(text[0]) && (text.size() == 1 || text[0] != '0' || !is_digit(text[1]));
+}
+
+}  // namespace
+
+std::string provenance_table(const RunConfig& run) {
+  return table_of(run.provenance);
+}
+
+std::string values_json(const RunConfig& run) {
+  std::string text = "{";
+  for (const Provenance& entry : run.provenance) {
+    const bool is_literal =
+        is_json_number(entry.value) || entry.value == "true" || entry.value == "false";
+    text += fmt::format("{}\n  {}: {{\"value\": {}, \"source\": {}}}", text.size() == 1 ? "" : ",",
+                        json_text(entry.key), is_literal ? entry.value : json_text(entry.value),
+                        json_text(entry.source));
+  }
+  return text + "\n}\n";
+}
+
+std::string chosen_values_table(const RunConfig& run) {
+  std::vector<Provenance> chosen = run.provenance;
+  std::erase_if(chosen, [](const Provenance& entry) { return entry.source == "default"; });
+  return table_of(chosen);
+}
+
+DType export_type(const RunConfig& run) {
+  switch (run.precision) {
+    case Precision::f32:
+      return DType::f32;
+    case Precision::bf16:
+      return run.has_deepspeed ? DType::bf16 : DType::f32;
+    case Precision::pure_bf16:
+      return DType::bf16;
+    case Precision::f16:
+      return run.has_deepspeed ? DType::f16 : DType::f32;
+  }
+  UK_CHECK(false, "a precision that is none");
+}
+
+void resolve_auto(RunConfig& run, std::int64_t width) {
+  const auto resolve = [&](bool& is_auto, std::optional<std::int64_t>& bound, std::string key,
+                           std::int64_t elements, std::string_view rule) {
+    if (!is_auto) return;
+    is_auto = false;
+    bound = elements;
+    run.provenance.push_back({"deepspeed.zero_optimization." + std::move(key),
+                              fmt::format("{}", elements),
+                              fmt::format("derived: \"auto\" is {}", rule)});
+  };
+  ZeroConfig& zero = run.zero;
+  resolve(zero.auto_reduce_bucket, zero.reduce_bucket_elements, "reduce_bucket_size", width * width,
+          "hidden_size^2");
+  resolve(zero.auto_prefetch_bucket, zero.prefetch_bucket_elements, "stage3_prefetch_bucket_size",
+          static_cast<std::int64_t>(0.9 * static_cast<double>(width) * static_cast<double>(width)),
+          "0.9 hidden_size^2");
+  resolve(zero.auto_param_persistence, zero.param_persistence_elements,
+          "stage3_param_persistence_threshold", 10 * width, "10 hidden_size");
 }
 
 std::optional<Problem> batch_problem(const RunConfig& run, const WorldSize& world) {

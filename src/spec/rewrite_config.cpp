@@ -8,6 +8,34 @@
 #include "spec/model_spec.h"
 
 namespace underkeel::spec {
+namespace {
+
+/// `text` with one more entry in the object `root`, after the last one, with the blanks that stand
+/// before that one's key.
+std::string with_entry(std::string text, const Value& root, std::string_view key,
+                       std::string_view literal) {
+  const std::string entry = fmt::format("\"{}\": {}", key, literal);
+  if (root.entries.empty()) {
+    text.replace(root.place.begin, root.place.end - root.place.begin, "{" + entry + "}");
+    return text;
+  }
+  const Entry& last = root.entries.back();
+  std::size_t blanks = last.key_place.begin;
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (blanks > 0 && is_blank(text[blanks - 1])) --blanks;
+  const std::string separator = text.substr(blanks, last.key_place.begin - blanks);
+  text.insert(last.value.place.end, "," + separator + entry);
+  return text;
+}
+
+Result<JsonDocument> read_config(std::string_view text) {
+  UK_TRY(document, read_json(text, "config.json", JsonDialect::strict));
+  if (document.root.kind != ValueKind::mapping)
+    return fail(ErrorCode::bad_file, "a JSON object is wanted", "config.json");
+  return document;
+}
+
+}  // namespace
 
 Result<std::string> rewrite_model_config(std::string_view original_json, DType stored_type) {
   std::string_view name;
@@ -26,10 +54,8 @@ Result<std::string> rewrite_model_config(std::string_view original_json, DType s
                   fmt::format("config.json cannot name weights of type {}", name_of(stored_type)),
                   "config.json");
   }
-  UK_TRY(document, read_json(original_json, "config.json", JsonDialect::strict));
+  UK_TRY(document, read_config(original_json));
   const Value& root = document.root;
-  if (root.kind != ValueKind::mapping)
-    return fail(ErrorCode::bad_file, "a JSON object is wanted", "config.json");
 
   const std::string quoted = fmt::format("\"{}\"", name);
   std::vector<Place> places;
@@ -43,19 +69,16 @@ Result<std::string> rewrite_model_config(std::string_view original_json, DType s
 
   const bool old_spelling =
       root.find("rope_theta") != nullptr || root.find("rope_scaling") != nullptr;
-  const std::string entry =
-      fmt::format("\"{}\": {}", old_spelling ? "torch_dtype" : "dtype", quoted);
-  if (root.entries.empty()) {
-    text.replace(root.place.begin, root.place.end - root.place.begin, "{" + entry + "}");
-    return text;
-  }
-  // After the last entry, with the blanks that stand before its key.
-  const Entry& last = root.entries.back();
-  std::size_t blanks = last.key_place.begin;
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (blanks > 0 && is_blank(text[blanks - 1])) --blanks;
-  const std::string separator = text.substr(blanks, last.key_place.begin - blanks);
-  text.insert(last.value.place.end, "," + separator + entry);
+  return with_entry(std::move(text), root, old_spelling ? "torch_dtype" : "dtype", quoted);
+}
+
+Result<std::string> set_config_entry(std::string_view config_json, std::string_view key,
+                                     std::string_view literal) {
+  UK_TRY(document, read_config(config_json));
+  std::string text(config_json);
+  const Value* value = document.root.find(key);
+  if (value == nullptr) return with_entry(std::move(text), document.root, key, literal);
+  text.replace(value->place.begin, value->place.end - value->place.begin, literal);
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "base/nearest_word.h"
 #include "base/result.h"
 #include "spec/hardware_spec.h"
+#include "spec/lr_schedule.h"
 #include "tensor/dtype.h"
 
 namespace underkeel::spec {
@@ -21,8 +22,7 @@ enum class Stage { pt, sft };
 enum class MixStrategy { concat, interleave_under, interleave_over, interleave_once };
 enum class Recompute { automatic, none, cheap, block };
 enum class Precision { f32, bf16, f16, pure_bf16 };
-enum class LearningRateSchedule { constant, constant_with_warmup, linear, cosine };
-enum class Cadence { no, steps, epoch };
+enum class Cadence { no, steps, epoch, best };  // best: save_strategy alone
 
 struct OptimizerConfig {
   double learning_rate = 5e-5;
@@ -32,13 +32,29 @@ struct OptimizerConfig {
   double weight_decay = 0.0;
   double max_grad_norm = 1.0;  // 0: no clipping
   LearningRateSchedule schedule = LearningRateSchedule::linear;
+  ScheduleOptions schedule_options;
+  std::optional<DeepspeedSchedule> deepspeed_schedule;  // in place of `schedule`
   double warmup_ratio = 0.0;
   std::int64_t warmup_steps = 0;
 };
 
-/// Keys of DeepSpeed's zero_optimization as bounds. nullopt: absent or "auto", the planner decides.
+/// Loss scaling of fp16, as DeepSpeed's `fp16` section has it.
+struct LossScaleConfig {
+  double fixed = 0;  // loss_scale; 0: dynamic
+  int initial_power = 16;
+  std::int64_t window = 1000;
+  std::int64_t hysteresis = 2;
+  bool refills_hysteresis = false;  // consecutive_hysteresis
+  double least = 1;                 // min_loss_scale
+};
+
+/// Keys of DeepSpeed's zero_optimization as bounds. nullopt: absent, the planner decides; "auto"
+/// becomes a bound once the model is known (resolve_auto()).
 struct ZeroConfig {
   int stage = 0;
+  bool auto_reduce_bucket = false;
+  bool auto_prefetch_bucket = false;
+  bool auto_param_persistence = false;
   std::optional<std::int64_t> reduce_bucket_elements;
   std::optional<std::int64_t> allgather_bucket_elements;
   std::optional<std::int64_t> prefetch_bucket_elements;
@@ -62,10 +78,16 @@ struct SaveConfig {
 struct EvaluationConfig {
   Cadence strategy = Cadence::no;
   std::int64_t steps = 500;
-  double steps_fraction = 0;    // as in SaveConfig
-  bool at_end = false;          // once more after training (do_eval, or a strategy other than no)
-  std::int64_t batch_size = 8;  // sequences per rank
-  double validation_size = 0;   // above 1: records; below 1: share of the training set; 0: none
+  double steps_fraction = 0;      // as in SaveConfig
+  bool at_end = false;            // once more after training (do_eval, or a strategy other than no)
+  bool on_start = false;          // eval_on_start
+  double delay = 0;               // eval_delay: steps or epochs before the first one
+  std::int64_t batch_size = 8;    // sequences per rank
+  double validation_size = 0;     // above 1: records; below 1: share of the training set; 0: none
+  bool tracks_best = false;       // evaluations are compared: metric_for_best_model, ...
+  bool larger_is_better = false;  // greater_is_better
+  bool loads_best_at_end = false;                    // load_best_model_at_end
+  std::optional<std::int64_t> early_stopping_steps;  // evaluations in a row that are no better
 };
 
 struct DataConfig {
@@ -119,6 +141,7 @@ struct RunConfig {
       gradient_accumulation_type;  // DeepSpeed's grad_accum_dtype rule, when a JSON is given
   Recompute recompute = Recompute::block;
   OptimizerConfig optimizer;
+  LossScaleConfig loss_scale;
   ZeroConfig zero;
   SaveConfig save;
   EvaluationConfig evaluation;
@@ -131,10 +154,13 @@ struct RunConfig {
   double epochs = 3.0;
   std::int64_t max_steps = -1;
   std::uint64_t seed = 42;
+  Cadence logging = Cadence::steps;
   std::int64_t logging_steps = 500;
   double logging_fraction = 0;  // as SaveConfig::steps_fraction
   bool log_first_step = false;
   bool plot_loss = false;
+  bool reports_to_tensorboard = false;
+  std::filesystem::path logging_folder;  // of TensorBoard's files; empty: runs/ in `output`
   // The `underkeel:` mapping.
   std::string device = "auto";  // "cpu", "cuda", or "auto": a GPU where there is one
   int ranks = 1;                // ranks as threads, when not started by MPI
@@ -171,7 +197,29 @@ Result<RunConfig> read_run_file(const std::filesystem::path& file,
 /// Errors:  bad_config with the source of every number.
 Result<void> check_world_size(const RunConfig& run, const WorldSize& world);
 
+/// The element type of exported weights: f32 for `bf16: true` without a DeepSpeed config, where the
+/// Trainer keeps f32 weights under autocast and saves them; else that of the run's mode.
+DType export_type(const RunConfig& run);
+
+/// Gives bounds to the keys of zero_optimization that say "auto", as transformers does: a reduce
+/// bucket of width^2 elements; at stage 3 a prefetch bucket of 0.9 width^2 and a persistence
+/// threshold of 10 width. The planner's own choice holds for keys that are left out.
+void resolve_auto(RunConfig& run, std::int64_t width);
+
+/// Holds what depends on the number of optimizer steps against it: steps that a DeepSpeed schedule
+/// names, the parts of warmup_stable_decay.
+/// Errors:  bad_config with both values and their sources.
+Result<void> check_total_steps(const RunConfig& run, std::int64_t total_steps);
+
+/// Steps of linear warmup: warmup_steps, else ceil(total_steps * warmup_ratio) as computed in
+/// double.
+std::int64_t warmup_steps_of(const OptimizerConfig& config, std::int64_t total_steps);
+
 /// The values in force and their sources as aligned columns, one a line.
 std::string provenance_table(const RunConfig& run);
+/// All of them as one JSON object: {KEY: {"value": ..., "source": ...}}, numbers as numbers.
+std::string values_json(const RunConfig& run);
+/// The table for what is no default.
+std::string chosen_values_table(const RunConfig& run);
 
 }  // namespace underkeel::spec

@@ -156,6 +156,12 @@ Result<RunConfig> read_run_file(const std::filesystem::path& file,
   if (const Value* own = root.find("underkeel"); !ranks && own != nullptr && own->find("ranks"))
     ranks = WorldSize{run.ranks, "underkeel.ranks"};
   if (source) read_deepspeed(*source, ranks, problems, run);
+  check_conflicts(reading);
+  if (run.precision == Precision::bf16 && !run.has_deepspeed)
+    run.notes.push_back(
+        "bf16: true without a DeepSpeed config is bf16 weights and gradients with f32 masters "
+        "here, where LLaMA-Factory keeps f32 weights under autocast; saved weights are f32, as "
+        "there");
   if (!problems.empty()) return tl::unexpected(problems.to_error(file.string()));
   return run;
 }

@@ -1,8 +1,7 @@
-// The optimizer and the schedule of its learning rate.
+// The optimizer; run_schedule.cpp has the schedule of its learning rate.
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "spec/run_keys.h"
 #include "spec/run_sections.h"
@@ -35,46 +34,13 @@ void read_optimizer(RunReading& reading) {
     fields.problem("optim", fmt::format("optimizer `{}` is not supported", *name),
                    "supported is adamw_torch", ErrorCode::unsupported);
 
-  struct Schedule {
-    std::string_view name;
-    LearningRateSchedule schedule;
-  };
-  constexpr std::array schedules = {
-      Schedule{"linear", LearningRateSchedule::linear},
-      Schedule{"cosine", LearningRateSchedule::cosine},
-      Schedule{"constant", LearningRateSchedule::constant},
-      Schedule{"constant_with_warmup", LearningRateSchedule::constant_with_warmup}};
-  const std::string wanted =
-      reading.keep<std::string>("lr_scheduler_type", fields.text("lr_scheduler_type"), "linear");
-  const auto found = std::find_if(schedules.begin(), schedules.end(),
-                                  [&](const Schedule& known) { return known.name == wanted; });
-  if (found != schedules.end())
-    optimizer.schedule = found->schedule;
-  else
-    fields.problem("lr_scheduler_type", fmt::format("schedule `{}` is not supported yet", wanted),
-                   "supported are linear, cosine, constant and constant_with_warmup",
-                   ErrorCode::unsupported);
-  const Value* options = fields.take("lr_scheduler_kwargs");
-  if (options != nullptr && !is_neutral(*options, "null"))
-    fields.problem("lr_scheduler_kwargs", "options of the schedule are not supported yet", {},
-                   ErrorCode::unsupported);
-
-  optimizer.warmup_ratio =
-      reading.keep("warmup_ratio", fields.number("warmup_ratio", {.most = 1}), 0.0);
-  // transformers 5 reads a number between 0 and 1 here as a share of all steps.
-  const double warmup = reading.keep(
-      "warmup_steps", fields.number("warmup_steps", {.most = double(most_steps)}), 0.0);
-  if (warmup > 0 && warmup < 1) {
-    optimizer.warmup_ratio = warmup;
-  } else if (std::trunc(warmup) != warmup) {
-    fields.problem("warmup_steps", fmt::format("{} is neither whole nor a share below 1", warmup));
-  } else {
-    optimizer.warmup_steps = static_cast<std::int64_t>(warmup);
-    if (warmup > 0 && optimizer.warmup_ratio > 0) {
-      reading.run.notes.push_back("warmup_steps is given, so warmup_ratio has no effect");
-      optimizer.warmup_ratio = 0;
-    }
-  }
+  if (const Value* arguments = fields.take("optim_args");
+      arguments != nullptr && !is_neutral(*arguments, "null"))
+    fields.problem(
+        "optim_args",
+        fmt::format("{} is not honoured: AdamW has no options of its own here", shown(*arguments)),
+        {}, ErrorCode::unsupported);
+  read_schedule(reading);
 }
 
 }  // namespace underkeel::spec

@@ -50,9 +50,12 @@ void read_precision(RunReading& reading);
 void read_recomputation(RunReading& reading);
 void read_data(RunReading& reading);
 void read_optimizer(RunReading& reading);
+void read_schedule(RunReading& reading);  // of the learning rate
 void read_steps(RunReading& reading);
 void read_events(RunReading& reading);
 void read_time_limit(RunReading& reading);
+/// Keys that exclude each other, whatever becomes of each of them.
+void check_conflicts(RunReading& reading);
 /// `underkeel:`, the mapping of what neither LLaMA-Factory nor DeepSpeed has.
 void read_underkeel(RunReading& reading);
 

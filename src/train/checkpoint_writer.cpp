@@ -95,7 +95,9 @@ Result<void> CheckpointWriter::make_files() {
   for (const LaidOutFile& file : layout_.files)
     UK_TRY_VOID(io::create_safetensors(files_, io::join_path(folder(), file.name), file.layout));
   for (const ExtraFile& extra : request_.extra)
-    UK_TRY_VOID(files_.write_text_durably(io::join_path(folder(), extra.name), extra.text));
+    UK_TRY_VOID(extra.write
+                    ? write_in_pieces(files_, io::join_path(folder(), extra.name), extra.write)
+                    : files_.write_text_durably(io::join_path(folder(), extra.name), extra.text));
   if (layout_.weight_index.empty()) return {};
   return files_.write_text_durably(io::join_path(folder(), io::weight_index_file),
                                    layout_.weight_index);
@@ -111,9 +113,15 @@ Result<void> CheckpointWriter::write(const plan::UnitTensor& tensor, plan::State
     name = stored_name(plan::StatePart::master, tensor.name);
     found = places_.find(name);
   }
+  if (found == places_.end() && part == plan::StatePart::master) {
+    // Weights that are exported wider than they are trained are the master copy.
+    found = places_.find(tensor.name);
+    if (found != places_.end() && *found->second.entry->type != type) return {};
+  }
   if (found == places_.end()) return {};
   if (write_error_) return {};
   const io::TensorEntry& entry = *found->second.entry;
+  if (part == plan::StatePart::weights && type != DType::f32 && entry.type == DType::f32) return {};
   UK_CHECK(entry.type == type, "a save writes the type that was laid out: " + name);
   const std::span bytes(static_cast<const std::byte*>(from),
                         static_cast<std::size_t>(bytes_of(type, end - begin)));

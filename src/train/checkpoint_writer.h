@@ -14,6 +14,7 @@
 #include "io/checkpoint.h"
 #include "io/model_files.h"
 #include "train/checkpoint_files.h"
+#include "train/text_file.h"
 
 namespace underkeel::train {
 
@@ -21,6 +22,8 @@ namespace underkeel::train {
 struct ExtraFile {
   std::string name;
   std::string text;
+  /// In place of `text`, for one that need not be small: hands its pieces to the sink.
+  std::function<Result<void>(const TextSink&)> write = {};
 };
 
 struct SaveRequest {

@@ -17,6 +17,7 @@
 #include "train/process_memory.h"
 #include "train/run_data.h"
 #include "train/side_files.h"
+#include "train/trainer_state.h"
 
 namespace underkeel::train {
 
@@ -28,6 +29,9 @@ using Json = nlohmann::json;
 std::int64_t steps_of(spec::Cadence strategy, std::int64_t steps, double fraction, const Job& job) {
   if (strategy == spec::Cadence::no) return 0;
   if (strategy == spec::Cadence::epoch) return job.updates_per_epoch;
+  if (strategy == spec::Cadence::best)
+    return steps_of(job.run.evaluation.strategy, job.run.evaluation.steps,
+                    job.run.evaluation.steps_fraction, job);
   if (fraction > 0)
     return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(job.total_steps)));
   return steps;
@@ -95,6 +99,18 @@ Result<std::optional<Resume>> find_resume(io::FileSystem& files, const Job& job,
                                       .weights_only = run.resume_weights_only});
 }
 
+// Of rank 0's log history, which is kept to be written into each checkpoint.
+std::int64_t log_history_bytes(const Job& job) {
+  const spec::RunConfig& run = job.run;
+  const auto entries = [&](spec::Cadence strategy, std::int64_t steps, double fraction) {
+    const std::int64_t every = steps_of(strategy, steps, fraction, job);
+    return every > 0 ? job.total_steps / every + 1 : 0;
+  };
+  return static_cast<std::int64_t>(sizeof(LogEntry)) *
+         (entries(run.logging, run.logging_steps, run.logging_fraction) +
+          entries(run.evaluation.strategy, run.evaluation.steps, run.evaluation.steps_fraction));
+}
+
 // What is not resident yet when the data has been read: arenas, lanes, pools.
 MemoryToCome memory_to_come(const Job& job) {
   std::int64_t arenas = 0;
@@ -104,7 +120,7 @@ MemoryToCome memory_to_come(const Job& job) {
   return {.arena_bytes = ranks * arenas,
           .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
           .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
-          .log_bytes = 2 * mebibyte,
+          .log_bytes = 2 * mebibyte + log_history_bytes(job),
           .driver_bytes = job.gpu ? 512 * mebibyte : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
 }
@@ -164,9 +180,11 @@ data::SamplerConfig Job::sampler_config(int rank) const {
 }
 
 Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
-  const DType type = plan.schedule.buffer(plan.schedule.units.front().weights).type;
-  UK_TRY(config, spec::rewrite_model_config(model_config_text, type));
-  std::vector<ExtraFile> made = {{"config.json", std::move(config)}};
+  UK_TRY(typed, spec::rewrite_model_config(model_config_text, spec::export_type(run)));
+  // As a model has it after training with transformers.
+  UK_TRY(config, spec::set_config_entry(typed, "use_cache", "false"));
+  std::vector<ExtraFile> made = {{"config.json", std::move(config)},
+                                 {values_file, spec::values_json(run)}};
   for (const std::string_view name : side_files) {
     const std::string path = io::join_path(model_folder.string(), name);
     if (!files.exists(path)) continue;
@@ -180,6 +198,13 @@ Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
 Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world) {
   const int world_size = world.size;
   Job job{.run = run};
+  const auto add_values = [&job] {
+    for (const auto& [key, value] :
+         {std::pair<const char*, std::int64_t>{"updates per epoch", job.updates_per_epoch},
+          {"total steps", job.total_steps},
+          {"warm-up steps", spec::warmup_steps_of(job.run.optimizer, job.total_steps)}})
+      job.run.provenance.push_back({key, fmt::format("{}", value), "derived"});
+  };
   job.world_size = world_size;
   job.ranks_in_process = world.ranks_in_process;
   UK_TRY_VOID(spec::check_world_size(run, {world_size, world.source}));
@@ -187,6 +212,7 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.model_folder = std::move(folder);
   UK_TRY(model, spec::read_model_config(job.model_folder));
   job.model = std::move(model);
+  spec::resolve_auto(job.run, job.model.width);
   UK_TRY(config_text,
          files.read_text(io::join_path(job.model_folder.string(), "config.json"), 16'000'000));
   job.model_config_text = std::move(config_text);
@@ -225,9 +251,10 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY_VOID(planner::check_fit(job.plan, question));
 
   const bool narrow = job.plan.schedule.units.front().master != plan::no_buffer;
-  const DType type = job.plan.schedule.buffer(job.plan.schedule.units.front().weights).type;
+  const DType type = spec::export_type(run);
+  // f32 weights of a narrower run are its master copies: they are written once.
   const CheckpointContent whole{.weight_type = type,
-                                .has_master = narrow,
+                                .has_master = narrow && type != DType::f32,
                                 .has_optimizer = !run.save.weights_only,
                                 .exports_weights = run.zero.gather_weights_on_save};
   UK_TRY(whole_files, lay_out_checkpoint(job.model, whole, default_shard_bytes));
@@ -239,6 +266,11 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
   job.updates_per_epoch = sampler.updates_per_epoch();
   job.total_steps = run.max_steps > 0 ? run.max_steps : sampler.updates_for(run.epochs);
+  UK_TRY_VOID(spec::check_total_steps(run, job.total_steps));
+  add_values();
+  for (const spec::Parameter& parameter : spec::parameters_of(job.model))
+    if (parameter.name != "model.embed_tokens.weight")
+      job.counted_parameters += static_cast<double>(parameter.element_count());
   if (job.resume && job.resume->progress.step > job.total_steps)
     return fail(ErrorCode::bad_config,
                 fmt::format("the checkpoint is at step {}, the run ends at step {}",

@@ -21,11 +21,15 @@
 
 namespace underkeel::train {
 
+/// Every value in force with its source, in the output folder and in checkpoints: what
+/// training_args.bin is for the Trainer.
+constexpr const char* values_file = "training_args.json";
+
 /// What a checkpoint keeps of the loop, besides tensors.
 struct Progress {
   std::int64_t step = 0;  // completed optimizer steps
   data::DataPosition position;
-  std::string trainer_state;  // text of trainer_state.json
+  std::string trainer_state;  // text of trainer_state.json; newer ones keep the history there alone
 
   std::string to_json() const;
   static Result<Progress> from_json(std::string_view text, const std::string& where);
@@ -53,6 +57,7 @@ struct Job {
   std::string data_report;  // for the user, before training
   std::int64_t updates_per_epoch = 0;
   std::int64_t total_steps = 0;
+  double counted_parameters = 0;  // all but the embedding's: what total_flos counts
   CheckpointFiles checkpoint_files;
   CheckpointFiles final_files;  // weights alone
   std::optional<Resume> resume;

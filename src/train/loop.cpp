@@ -9,11 +9,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "comm/fault.h"
 #include "data/batch.h"
 #include "train/checkpoint_source.h"
+#include "train/evaluation.h"
 #include "train/learning_rate.h"
+#include "train/log_options.h"
 #include "train/model_source.h"
+#include "train/not_finite.h"
 #include "train/progress.h"
 #include "train/saver.h"
 #include "train/signals.h"
@@ -31,15 +35,21 @@ ProgressOptions progress_of_rank(int rank) {
   return options;
 }
 
+constexpr std::int64_t largest_state_bytes = 4 * gibibyte;
+
 // What a rank tells the others with each update (Input::control).
 constexpr double save_is_written = 1;
 
-std::int64_t cadence_steps(spec::Cadence strategy, std::int64_t steps, double fraction,
-                           std::int64_t total_steps) {
-  if (strategy != spec::Cadence::steps) return 0;
-  if (fraction > 0)
-    return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(total_steps)));
-  return steps;
+/// The trainer's state of a checkpoint: what the manifest has, with the history of trainer_state.json.
+Result<TrainerState> state_of(io::FileSystem& files, const Resume& resume, bool wants_history) {
+  const std::string& folder = resume.checkpoint.folder;
+  UK_TRY(state, TrainerState::from_json(resume.progress.trainer_state, folder));
+  const std::string path = io::join_path(folder, "trainer_state.json");
+  if (!wants_history || !state.history.empty() || !files.exists(path)) return state;
+  UK_TRY(text, files.read_text(path, largest_state_bytes));
+  UK_TRY(whole, TrainerState::from_json(text, path));
+  state.history = std::move(whole.history);
+  return state;
 }
 
 class RankLoop {
@@ -52,6 +62,7 @@ class RankLoop {
         control_(control),
         sampler_(std::move(sampler)),
         log_(std::move(log)),
+        plateau_(job.run.optimizer),
         progress_(progress_of_rank(control.rank())) {}
 
   Result<void> run();
@@ -71,6 +82,12 @@ class RankLoop {
   Result<exec::Outputs> run_window(const data::Window& window, double window_targets);
   Result<void> after_step(const data::Window& window);
   Result<void> evaluate();
+  Result<bool> evaluate_and_compare();  // true: better than all before
+  Result<void> load_best();
+  Result<void> finish();
+  Result<Error> not_finite(const StepRecord& record);
+  bool follows_plateau() const;
+  double rate() const;
   void show(const StepRecord& record, bool is_logged);
   Result<std::vector<double>> exchange(std::initializer_list<double> own);
 
@@ -86,6 +103,10 @@ class RankLoop {
   data::DataPosition position_;
   std::int64_t samples_seen_ = 0;
   std::int64_t last_evaluated_step_ = -1;
+  double last_evaluation_loss_ = 0;
+  BestEvaluation best_;
+  PlateauRate plateau_;
+  bool stops_early_ = false;
   std::optional<MemoryReport> memory_;
   std::unique_ptr<Saver> saver_;
   ProgressBar progress_;
@@ -150,13 +171,18 @@ Result<void> RankLoop::read_state() {
 Result<void> RankLoop::run() {
   control_.set_time_limit(job_.run.collective_time_limit_s);
   collectives_.set_time_limit(job_.run.collective_time_limit_s);
+  if (is_first())
+    UK_TRY_VOID(files_.write_text_durably(io::join_path(job_.output(), values_file),
+                                          spec::values_json(job_.run)));
   UK_TRY_VOID(load());
   if (job_.resume) {
     step_ = job_.resume->progress.step;
     saver_->resumed_at(step_);
     position_ = job_.resume->progress.position;
-    UK_TRY(state, TrainerState::from_json(job_.resume->progress.trainer_state,
-                                          job_.resume->checkpoint.folder));
+    UK_TRY(state, state_of(files_, *job_.resume, is_first() || follows_plateau()));
+    best_ = state.best;
+    for (const LogEntry& entry : state.history)
+      if (entry.kind == LogEntry::Kind::evaluation) plateau_.add(entry.value("eval_loss"));
     UK_TRY_VOID(log_.begin(ResumePoint{job_.resume->checkpoint.folder, std::move(state)}));
   } else {
     UK_TRY_VOID(log_.begin(std::nullopt));
@@ -165,7 +191,8 @@ Result<void> RankLoop::run() {
 }
 
 Result<void> RankLoop::train_steps() {
-  while (step_ < job_.total_steps) {
+  if (job_.run.evaluation.on_start && step_ == 0) UK_TRY_VOID(evaluate());
+  while (step_ < job_.total_steps && !stops_early_) {
     UK_TRY(goes_on, one_step());
     if (goes_on) continue;
     if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(step_, position_));
@@ -182,20 +209,40 @@ Result<void> RankLoop::train_steps() {
         step_ > 0 ? "run the same command again to go on from there"
                   : "run the same command again");
   }
+  return finish();
+}
+
+// In LLaMA-Factory's order: the model, the results, and what is evaluated after them.
+Result<void> RankLoop::finish() {
   UK_TRY_VOID(saver_->end());
-  const spec::EvaluationConfig& evaluation = job_.run.evaluation;
-  if (evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
+  UK_TRY_VOID(load_best());
   if (job_.run.zero.gather_weights_on_save) UK_TRY_VOID(saver_->save_model(step_));
+  UK_TRY_VOID(log_.finish(samples_seen_));
+  if (job_.run.evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
   progress_.end();
   UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
-  if (is_first()) UK_TRY_VOID(log_.finish(samples_seen_));
   if (saver_->error()) return tl::unexpected(*saver_->error());
-  if (is_first())
+  if (!is_first()) return {};
+  const bool has_model = job_.run.zero.gather_weights_on_save;
+  log(LogLevel::info,
+      fmt::format("{} steps in {}; the {} in {}", step_, format_duration(log_.elapsed_s()),
+                  has_model ? "model is" : "checkpoints are", job_.output()));
+  if (!has_model)
     log(LogLevel::info,
-        fmt::format("{} steps in {}; the {} in {}", step_, format_duration(log_.elapsed_s()),
-                    job_.run.zero.gather_weights_on_save ? "model is" : "checkpoints are",
-                    job_.output()));
+        "no weights file was written, as stage3_gather_16bit_weights_on_model_save is false; "
+        "`underkeel export` makes a model folder of a checkpoint");
   return {};
+}
+
+bool RankLoop::follows_plateau() const {
+  const spec::OptimizerConfig& optimizer = job_.run.optimizer;
+  return !optimizer.deepspeed_schedule &&
+         optimizer.schedule == spec::LearningRateSchedule::reduce_lr_on_plateau;
+}
+
+double RankLoop::rate() const {
+  return follows_plateau() ? plateau_.rate()
+                           : learning_rate_at(job_.run.optimizer, step_, job_.total_steps);
 }
 
 Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double window_targets) {
@@ -215,7 +262,7 @@ Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double wi
     UK_TRY_VOID(executor_->run(kind, inputs));
   }
   exec::Inputs update;
-  update.step_values = step_values(job_.run.optimizer, step_, job_.total_steps);
+  update.step_values = update_values(job_.run.optimizer, rate(), step_ + 1);
   update.control = saver_->is_written() ? save_is_written : 0;
   return executor_->run(SegmentKind::update, update);
 }
@@ -242,8 +289,10 @@ Result<bool> RankLoop::one_step() {
   }
   position_ = window.end;
   StepRecord record{.epoch = sampler_.epochs_at(window.end),
-                    .learning_rate = learning_rate_at(job_.run.optimizer, step_, job_.total_steps),
-                    .tokens = static_cast<std::int64_t>(tokens)};
+                    .learning_rate = rate(),
+                    .tokens = static_cast<std::int64_t>(tokens),
+                    .ends_epoch = window.end.samples == 0 || step_ + 1 == job_.total_steps,
+                    .flops = 6 * tokens * job_.counted_parameters};
   bool save_written_everywhere = saver_->is_pending();
   if (targets == 0) {
     const std::string note = fmt::format(
@@ -260,15 +309,11 @@ Result<bool> RankLoop::one_step() {
     }
     record.loss = loss / targets;
     record.gradient_norm = outputs.clip[0];
-    if (outputs.clip[2] == 0 || !std::isfinite(record.loss))
-      return fail(
-          ErrorCode::not_finite,
-          fmt::format(
-              "loss {} and gradient norm {} are not both finite; weights are as step {} left them",
-              record.loss, record.gradient_norm, step_),
-          fmt::format("step {} of {}", step_ + 1, job_.total_steps),
-          "lower learning_rate, or look at the samples of this step; the newest checkpoint is "
-          "sound");
+    if (outputs.clip[2] == 0 || !std::isfinite(record.loss)) {
+      position_ = window.begin;
+      UK_TRY(error, not_finite(record));
+      return tl::unexpected(error);
+    }
   }
   ++step_;
   record.step = step_;
@@ -285,21 +330,53 @@ Result<bool> RankLoop::one_step() {
 
 Result<void> RankLoop::after_step(const data::Window& window) {
   const spec::RunConfig& run = job_.run;
+  const spec::EvaluationConfig& evaluation = run.evaluation;
   const bool last = step_ == job_.total_steps;
-  const bool epoch_ends =
-      std::floor(sampler_.epochs_at(window.end)) > std::floor(sampler_.epochs_at(window.begin));
+  const bool epoch_ends = window.end.samples == 0 || last;
   const auto due = [&](spec::Cadence strategy, std::int64_t steps, double fraction) {
     if (strategy == spec::Cadence::epoch) return epoch_ends;
     const std::int64_t every = cadence_steps(strategy, steps, fraction, job_.total_steps);
-    return every > 0 && step_ % every == 0;
+    return every > 0 && (step_ % every == 0 || last);
   };
-  if (due(run.evaluation.strategy, run.evaluation.steps, run.evaluation.steps_fraction))
-    UK_TRY_VOID(evaluate());
-  const bool saves = run.save.strategy != spec::Cadence::no;
-  if (due(run.save.strategy, run.save.steps, run.save.steps_fraction) || (last && saves)) {
-    UK_TRY_VOID(saver_->begin(step_, position_));
+  const double delayed_until = evaluation.strategy == spec::Cadence::epoch
+                                   ? sampler_.epochs_at(window.end)
+                                   : static_cast<double>(step_);
+  bool is_better = false;
+  if (due(evaluation.strategy, evaluation.steps, evaluation.steps_fraction) &&
+      evaluation.delay <= delayed_until) {
+    UK_TRY(better, evaluate_and_compare());
+    is_better = better;
   }
-  return {};
+  const bool saves = run.save.strategy == spec::Cadence::best
+                         ? is_better
+                         : due(run.save.strategy, run.save.steps, run.save.steps_fraction);
+  if (!saves) return {};
+  // The best model's checkpoint is named once it is there, or is the one that begins now.
+  if (best_.step > 0 && best_.checkpoint != io::checkpoint_path(job_.output(), best_.step) &&
+      (best_.step == step_ || saver_->last_step() == best_.step)) {
+    best_.checkpoint = io::checkpoint_path(job_.output(), best_.step);
+    log_.set_best(best_);
+  }
+  saver_->protect(best_.checkpoint.empty() ? 0 : best_.step);
+  return saver_->begin(step_, position_);
+}
+
+// The weights are those of the step before: the update was passed over. They are saved, so that a run
+// with other settings can go on from there.
+Result<Error> RankLoop::not_finite(const StepRecord& record) {
+  if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(step_, position_));
+  UK_TRY_VOID(saver_->end());
+  UK_TRY(tensors, describe_not_finite(*executor_, job_.plan, control_));
+  const std::string what = fmt::format(
+      "loss {} and gradient norm {} are not both finite{}; weights are as step {} left "
+      "them",
+      record.loss, record.gradient_norm, tensors, step_);
+  UK_TRY_VOID(log_.notice("not finite: " + what));
+  progress_.end();
+  return Error{ErrorCode::not_finite, what,
+               fmt::format("step {} of {}", step_ + 1, job_.total_steps),
+               "lower learning_rate, or look at the samples of this step; the newest checkpoint is "
+               "sound"};
 }
 
 void RankLoop::show(const StepRecord& record, bool is_logged) {
@@ -320,42 +397,30 @@ Result<void> RankLoop::evaluate() {
   UK_TRY_VOID(enter("evaluate"));
   if (!job_.datasets.evaluation) return {};
   UK_TRY_VOID(memory_->begin(MemoryPhase::evaluate, step_));
-  const data::SampleSource& source = *job_.datasets.evaluation;
   const double began_s = steady_now_s();
-  const auto batches = data::evaluation_batches(source.count(), job_.run.evaluation.batch_size,
-                                                job_.world_size, control_.rank());
-  double targets = 0;
-  std::int64_t done = 0;
-  for (const auto& ids : batches) {
-    progress_.phase("evaluate", done++, static_cast<std::int64_t>(batches.size()));
-    UK_TRY(batch, data::make_micro_batch(source, ids));
-    targets += static_cast<double>(batch.target_count);
-    exec::Inputs inputs;
-    inputs.tokens = batch.tokens;
-    inputs.targets = batch.targets;
-    inputs.positions = batch.positions;
-    inputs.sequence_starts = batch.sequence_starts;
-    UK_TRY_VOID(executor_->run(SegmentKind::evaluate, inputs));
-    // A stop is agreed on between batches; what was summed so far is dropped.
-    UK_TRY(stops, exchange({static_cast<double>(stop_signal())}));
-    if (std::any_of(stops.begin(), stops.end(), [](double stop) { return stop != 0; })) {
-      UK_TRY_VOID(executor_->run(SegmentKind::evaluate_end, {}));
-      return {};
-    }
-  }
-  UK_TRY(outputs, executor_->run(SegmentKind::evaluate_end, {}));
-  UK_TRY(counts, exchange({targets}));
-  const double all_targets = std::accumulate(counts.begin(), counts.end(), 0.0);
-  double loss = 0;
-  for (std::size_t rank = 0; rank < outputs.totals.size(); rank += plan::total_count)
-    loss += outputs.totals[rank + plan::total_loss];
+  UK_TRY(found, train::evaluate(*executor_, control_, *job_.datasets.evaluation,
+                                {.batch_size = job_.run.evaluation.batch_size,
+                                 .drop_last = job_.run.data.drop_last,
+                                 .stop_signal = [] { return stop_signal(); },
+                                 .progress =
+                                     [this](std::int64_t done, std::int64_t all) {
+                                       progress_.phase("evaluate", done, all);
+                                     }}));
+  if (!found) return memory_->end();
+  if (found->samples_without_targets > 0)
+    UK_TRY_VOID(log_.notice(fmt::format(
+        "evaluation at step {}: {} of {} samples are in batches without a trained token and are "
+        "left out",
+        step_, found->samples_without_targets, found->samples)));
   last_evaluated_step_ = step_;
+  last_evaluation_loss_ = found->loss;
   const EvaluationRecord record{.step = step_,
                                 .epoch = sampler_.epochs_at(position_),
-                                .loss = loss / all_targets,
-                                .target_tokens = static_cast<std::int64_t>(all_targets),
-                                .samples = source.count(),
-                                .batches = static_cast<std::int64_t>(batches.size()),
+                                .loss = found->loss,
+                                .token_loss = found->token_loss,
+                                .target_tokens = found->target_tokens,
+                                .samples = found->samples,
+                                .batches = found->batches,
                                 .elapsed_s = steady_now_s() - began_s};
   UK_TRY_VOID(log_.evaluation(record));
   progress_.note(fmt::format("evaluation at step {}: loss {:.4f}, perplexity {:.3f}", step_,
@@ -363,28 +428,60 @@ Result<void> RankLoop::evaluate() {
   return memory_->end();
 }
 
+// What the Trainer does with the value of an evaluation between steps.
+Result<bool> RankLoop::evaluate_and_compare() {
+  UK_TRY_VOID(evaluate());
+  if (last_evaluated_step_ != step_) return false;  // stopped
+  plateau_.add(last_evaluation_loss_);
+  const spec::EvaluationConfig& evaluation = job_.run.evaluation;
+  if (!evaluation.tracks_best) return false;
+  // Without checkpoints there is none to name, and the Trainer keeps the value alone.
+  const std::int64_t step = job_.run.save.strategy == spec::Cadence::no ? 0 : step_;
+  const bool is_better =
+      take_evaluation(best_, last_evaluation_loss_, step, evaluation.larger_is_better);
+  log_.set_best(best_);
+  if (evaluation.early_stopping_steps &&
+      best_.evaluations_since >= *evaluation.early_stopping_steps) {
+    stops_early_ = true;
+    const std::string note = fmt::format(
+        "early stopping after step {}: {} evaluations in a row are not better than {:.6g}", step_,
+        best_.evaluations_since, *best_.value);
+    progress_.note(note);
+    UK_TRY_VOID(log_.notice(note));
+  }
+  return is_better;
+}
+
+// load_best_model_at_end: the weights of the best checkpoint take the place of the last ones.
+Result<void> RankLoop::load_best() {
+  if (!job_.run.evaluation.loads_best_at_end || best_.step == 0 || best_.step == step_) return {};
+  const std::string folder = io::checkpoint_path(job_.output(), best_.step);
+  UK_TRY_VOID(enter("load the best model"));
+  auto manifest = io::read_manifest(files_, folder);
+  if (!manifest) {
+    Error error = std::move(manifest).error();
+    error.fix =
+        "the model of the last step is in the newest checkpoint; `underkeel export` makes "
+        "a model folder of it";
+    return tl::unexpected(std::move(error));
+  }
+  CheckpointSource source(files_, {folder, *std::move(manifest)});
+  exec::Inputs inputs;
+  inputs.source = &source;
+  UK_TRY_VOID(executor_->run(SegmentKind::load, inputs));
+  last_evaluated_step_ = -1;  // these are other weights
+  const std::string note =
+      fmt::format("the best model is that of step {}: eval_loss {:.6g}", best_.step, *best_.value);
+  progress_.note(note);
+  return log_.notice(note);
+}
+
 }  // namespace
 
 Result<void> run_rank(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
                       comm::Communicator& control) {
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(control.rank())));
-  const spec::RunConfig& run = job.run;
-  RunLogOptions options;
-  options.is_writer = control.rank() == 0;
-  options.overwrite_output = run.overwrite_output;
-  options.log_first_step = run.log_first_step;
-  options.plot_loss = run.plot_loss;
-  options.fresh.total_steps = job.total_steps;
-  options.fresh.epochs_planned =
-      static_cast<double>(job.total_steps) /
-      static_cast<double>(std::max<std::int64_t>(1, job.updates_per_epoch));
-  options.fresh.logging_steps = run.logging_steps;
-  options.fresh.save_steps = run.save.steps;
-  options.fresh.evaluation_steps = run.evaluation.steps;
-  options.fresh.sequences_per_micro_batch = run.sequences_per_micro_batch;
-  options.expected_entries =
-      job.total_steps / std::max<std::int64_t>(1, run.logging_steps) + job.total_steps + 8;
-  UK_TRY(log, RunLog::open(files, job.output(), options));
+  UK_TRY(log, RunLog::open(files, job.output(), log_options_of(job, control.rank())));
   std::optional<WaitTeller> teller;
   if (control.world_size() > 1 && control.rank() <= 1)
     teller.emplace(std::vector<const comm::Communicator*>{&collectives, &control});

@@ -35,7 +35,9 @@ constexpr double grace_s = 3;
 
 /// The values in force and their sources, then what the user should know, once.
 void tell(const Job& job) {
-  log(LogLevel::info, "values in force:\n" + spec::provenance_table(job.run));
+  log(LogLevel::info,
+      fmt::format("values in force that are no defaults (all of them: {}):\n{}",
+                  io::join_path(job.output(), values_file), spec::chosen_values_table(job.run)));
   log(LogLevel::info, "data:\n" + job.data_report);
   for (const std::string& note : job.notes) log(LogLevel::info, note);
 }

@@ -119,6 +119,7 @@ Result<void> RunLog::begin(const std::optional<ResumePoint>& resume) {
     state_.loss_sum = former.loss_sum;
     state_.elapsed_s = former.elapsed_s;
     state_.history = former.history;
+    state_.best = former.best;
     // The summary of a run that is now made longer.
     std::erase_if(state_.history, [&](const LogEntry& entry) {
       return entry.step > state_.step || entry.kind == Kind::summary;
@@ -133,6 +134,10 @@ Result<void> RunLog::begin(const std::optional<ResumePoint>& resume) {
   UK_TRY_VOID(drop_lines_after(state_.step));
   UK_TRY(lines, JsonLines::open(*files_, path("trainer_log.jsonl")));
   log_lines_ = std::move(lines);
+  if (!options_.tensorboard_folder.empty()) {
+    UK_TRY(file, TensorboardFile::create(*files_, options_.tensorboard_folder, options_.now_s()));
+    tensorboard_ = std::move(file);
+  }
   JsonLine line = event(resume ? "resume" : "begin", state_.step);
   if (resume) line.add("folder", std::string_view(resume->folder));
   line.add("total_steps", state_.total_steps);
@@ -159,7 +164,8 @@ Result<void> RunLog::log_line(const LogEntry& entry) {
       .add("throughput",
            rounded(elapsed > 0 ? static_cast<double>(state_.tokens_seen) / elapsed : 0, 2))
       .add("total_tokens", state_.tokens_seen);
-  return log_lines_->append(line);
+  UK_TRY_VOID(log_lines_->append(line));
+  return tensorboard_ ? tensorboard_->append(entry, options_.now_s()) : Result<void>();
 }
 
 Result<std::optional<LogEntry>> RunLog::step(const StepRecord& record) {
@@ -180,7 +186,10 @@ Result<std::optional<LogEntry>> RunLog::step(const StepRecord& record) {
   state_.loss_sum += counted;
 
   std::optional<LogEntry> logged;
-  const bool is_due = state_.logging_steps > 0 && record.step % state_.logging_steps == 0;
+  const bool is_due = options_.logging == spec::Cadence::epoch
+                          ? record.ends_epoch
+                          : options_.logging == spec::Cadence::steps && state_.logging_steps > 0 &&
+                                record.step % state_.logging_steps == 0;
   if (is_due || (options_.log_first_step && record.step == 1)) {
     const double mean = state_.logging_loss_sum / static_cast<double>(state_.logging_loss_count);
     logged = LogEntry{.kind = Kind::training,
@@ -215,11 +224,12 @@ Result<void> RunLog::evaluation(const EvaluationRecord& record) {
       .values = {record.loss, rounded(record.elapsed_s, 4),
                  per_second(static_cast<double>(record.samples), record.elapsed_s),
                  per_second(static_cast<double>(record.batches), record.elapsed_s)}};
-  state_.history.push_back(entry);
+  if (!summary_) state_.history.push_back(entry);
   last_evaluation_ = entry;
   JsonLine line = event("evaluate", record.step);
   line.add("epoch", record.epoch)
       .add("eval_loss", record.loss)
+      .add("token_loss", record.token_loss)
       .add("perplexity", std::exp(record.loss))
       .add("target_tokens", record.target_tokens)
       .add("samples", record.samples)
@@ -312,7 +322,8 @@ Result<void> RunLog::write_results() {
     UK_TRY_VOID(write(*last_evaluation_, "eval_results.json",
                       {{"eval_perplexity", std::exp(last_evaluation_->value("eval_loss"))}}));
   UK_TRY_VOID(write_named_numbers("all_results.json", std::move(all)));
-  UK_TRY_VOID(files_->write_text_durably(path("trainer_state.json"), state_.to_json()));
+  UK_TRY_VOID(write_in_pieces(*files_, path("trainer_state.json"),
+                              [this](const TextSink& sink) { return state_.write_json(sink); }));
   return options_.plot_loss ? write_plots() : Result<void>();
 }
 

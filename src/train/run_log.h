@@ -4,6 +4,7 @@
 //   events.jsonl                 ours: one object an event, every step; never shortened
 //   trainer_log.jsonl            one line a log entry; lines after a resumed step are dropped
 //   trainer_state.json, train_results.json, eval_results.json, all_results.json
+//   runs/*/events.out.tfevents.*  for TensorBoard, when asked (tensorboard.h)
 //   training_loss.svg and .png, training_eval_loss.svg and .png   (loss_plot.h)
 //
 // Lines are appended as they happen and JSON files replaced by rename, so a killed process leaves
@@ -19,7 +20,9 @@
 #include <vector>
 
 #include "io/file.h"
+#include "spec/run_config.h"
 #include "train/json_lines.h"
+#include "train/tensorboard.h"
 #include "train/trainer_state.h"
 
 namespace underkeel::train {
@@ -32,6 +35,7 @@ struct StepRecord {
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;  // used in this step
   std::int64_t tokens = 0;   // rows of the window
+  bool ends_epoch = false;   // or the run
   double step_s = 0;
   double flops = 0;
 };
@@ -39,7 +43,8 @@ struct StepRecord {
 struct EvaluationRecord {
   std::int64_t step = 0;
   double epoch = 0;
-  double loss = 0;  // mean over target tokens
+  double loss = 0;        // the Trainer's: the mean over samples of their batch's token mean
+  double token_loss = 0;  // mean over target tokens
   std::int64_t target_tokens = 0;
   std::int64_t samples = 0;
   std::int64_t batches = 0;
@@ -62,8 +67,10 @@ struct ResumePoint {
 struct RunLogOptions {
   bool is_writer = true;  // rank 0; elsewhere every call does nothing and succeeds
   bool overwrite_output = false;
+  spec::Cadence logging = spec::Cadence::steps;
   bool log_first_step = false;
   bool plot_loss = false;
+  std::string tensorboard_folder;  // empty: no such files
   /// Log entries that the whole run may make; room for them is taken by begin().
   std::int64_t expected_entries = 0;
   /// A run at step 0: total steps, cadences, batch.
@@ -93,11 +100,14 @@ class RunLog {
   Result<void> notice(const std::string& text);
 
   /// The run made all its steps: results, state and plots. `samples` over all epochs. An evaluation
-  /// of the last step, before or after, goes into eval_results.json.
+  /// of the last step, before or after, goes into eval_results.json; one that comes after is no part
+  /// of log_history, as LLaMA-Factory has it.
   Result<void> finish(std::int64_t samples);
   /// The run ended early and goes on later; plots and an event with `reason` only.
   Result<void> stopped(const std::string& reason);
 
+  /// What trainer_state.json says of the best model.
+  void set_best(const BestEvaluation& best) { state_.best = best; }
   /// What a checkpoint of the last step holds; to_json() of it is trainer_state.json.
   const TrainerState& state() const { return state_; }
   /// Seconds of training since step 1, over all processes of the run.
@@ -120,6 +130,7 @@ class RunLog {
   TrainerState state_;
   std::optional<JsonLines> events_;
   std::optional<JsonLines> log_lines_;
+  std::optional<TensorboardFile> tensorboard_;
   std::optional<LogEntry> summary_;
   std::optional<LogEntry> last_evaluation_;
   double begun_s_ = 0;           // now_s() at begin()

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comm/fault.h"
+#include "train/model_card.h"
 
 namespace underkeel::train {
 
@@ -98,10 +99,13 @@ Result<void> Saver::begin(std::int64_t step, const data::DataPosition& position)
   if (control_.rank() == 0) {
     UK_TRY(extra, job_.folder_files(files_));
     request.extra = std::move(extra);
-    const std::string trainer_state = log_.state().to_json();
-    request.extra.push_back({"trainer_state.json", trainer_state});
+    const TrainerState& state = log_.state();
+    request.extra.push_back({"trainer_state.json", "",
+                             [&state](const TextSink& sink) { return state.write_json(sink); }});
     request.state =
-        Progress{.step = step, .position = position, .trainer_state = trainer_state}.to_json();
+        Progress{
+            .step = step, .position = position, .trainer_state = state.without_history().to_json()}
+            .to_json();
   }
   request.report = reports_of(job_.checkpoint_files);
   UK_TRY_VOID(log_.save_begin(step, io::checkpoint_path(job_.output(), step)));
@@ -137,8 +141,10 @@ Result<void> Saver::end() {
   last_step_ = step;
   error_.reset();
   UK_TRY_VOID(on_rank_0(control_, [&]() -> Result<void> {
-    UK_TRY_VOID(io::remove_old_checkpoints(
-        files_, job_.output(), {.save_total_limit = job_.run.save.total_limit.value_or(0)}));
+    io::Rotation rotation{.save_total_limit = job_.run.save.total_limit.value_or(0),
+                          .protected_steps = {}};
+    if (protected_step_ > 0) rotation.protected_steps.push_back(protected_step_);
+    UK_TRY_VOID(io::remove_old_checkpoints(files_, job_.output(), rotation));
     return {};
   }));
   UK_TRY_VOID(memory_.end());
@@ -158,6 +164,7 @@ Result<void> Saver::save_model(std::int64_t step) {
   if (control_.rank() == 0) {
     UK_TRY(extra, job_.folder_files(files_));
     request.extra = std::move(extra);
+    request.extra.push_back({"README.md", model_card(job_, log_.state())});
   }
   request.report = reports_of(job_.final_files);
   UK_TRY(writer, CheckpointWriter::begin(files_, control_, job_.final_files, std::move(request)));

@@ -35,6 +35,8 @@ class Saver {
 
   std::int64_t last_step() const { return last_step_; }
   void resumed_at(std::int64_t step) { last_step_ = step; }
+  /// The checkpoint of `step` stays whatever save_total_limit says; 0: none.
+  void protect(std::int64_t step) { protected_step_ = step; }
   const std::optional<Error>& error() const { return error_; }
 
  private:
@@ -51,6 +53,7 @@ class Saver {
   MemoryReport& memory_;
   std::unique_ptr<CheckpointWriter> writer_;
   std::int64_t last_step_ = -1;
+  std::int64_t protected_step_ = 0;
   double began_s_ = 0;
   double waited_s_ = 0;
   std::optional<Error> error_;

@@ -119,27 +119,34 @@ std::string json_number(double value) {
   return text;
 }
 
-std::string TrainerState::to_json() const {
-  constexpr std::size_t entry_text_bytes = 220;  // of a training entry; a guess for reserve()
+Result<void> TrainerState::write_json(const TextSink& sink) const {
+  constexpr std::size_t piece_bytes = 1 << 16;
   std::string text;
-  text.reserve(1024 + history.size() * entry_text_bytes);
+  text.reserve(piece_bytes + 1024);
   auto out = std::back_inserter(text);
   fmt::format_to(out,
-                 "{{\n  \"best_global_step\": null,\n  \"best_metric\": null,\n"
-                 "  \"best_model_checkpoint\": null,\n  \"epoch\": {},\n  \"eval_steps\": {},\n"
+                 "{{\n  \"best_global_step\": {},\n  \"best_metric\": {},\n"
+                 "  \"best_model_checkpoint\": {},\n  \"epoch\": {},\n  \"eval_steps\": {},\n"
                  "  \"global_step\": {},\n  \"is_hyper_param_search\": false,\n"
                  "  \"is_local_process_zero\": true,\n  \"is_world_process_zero\": true,\n"
                  "  \"log_history\": [",
+                 best.value && best.step > 0 ? fmt::format("{}", best.step) : "null",
+                 best.value ? json_number(*best.value) : "null",
+                 best.checkpoint.empty() ? "null" : json(best.checkpoint).dump(),
                  json_number(epoch), evaluation_steps, step);
   for (std::size_t i = 0; i < history.size(); ++i) {
     text += i == 0 ? "\n" : ",\n";
     append_entry(history[i], text);
+    if (text.size() < piece_bytes) continue;
+    UK_TRY_VOID(sink(text));
+    text.clear();
   }
   fmt::format_to(out,
                  "{}],\n  \"logging_steps\": {},\n  \"max_steps\": {},\n"
                  "  \"num_input_tokens_seen\": {},\n  \"num_train_epochs\": {},\n"
                  "  \"save_steps\": {},\n  \"stateful_callbacks\": {{\n    \"{}\": {{\n"
                  "      \"args\": {{}},\n      \"attributes\": {{\n        \"elapsed_s\": {},\n"
+                 "        \"evaluations_since_best\": {},\n"
                  "        \"logging_loss_count\": {},\n        \"logging_loss_sum\": {},\n"
                  "        \"loss_sum\": {}\n      }}\n    }}\n  }},\n  \"total_flos\": {},\n"
                  "  \"train_batch_size\": {},\n  \"trial_name\": null,\n"
@@ -148,18 +155,57 @@ std::string TrainerState::to_json() const {
                  std::trunc(epochs_planned) == epochs_planned
                      ? fmt::format("{}", static_cast<std::int64_t>(epochs_planned))
                      : json_number(epochs_planned),
-                 save_steps, own_key, json_number(elapsed_s), logging_loss_count,
-                 json_number(logging_loss_sum), json_number(loss_sum), json_number(flops),
-                 sequences_per_micro_batch);
+                 save_steps, own_key, json_number(elapsed_s), best.evaluations_since,
+                 logging_loss_count, json_number(logging_loss_sum), json_number(loss_sum),
+                 json_number(flops), sequences_per_micro_batch);
+  return sink(text);
+}
+
+std::string TrainerState::to_json() const {
+  std::string text;
+  const Result<void> written = write_json([&](std::string_view piece) -> Result<void> {
+    text += piece;
+    return {};
+  });
+  UK_CHECK(written.has_value(), "a text takes every piece");
   return text;
 }
 
+TrainerState TrainerState::without_history() const {
+  TrainerState state;
+  state.step = step;
+  state.total_steps = total_steps;
+  state.epoch = epoch;
+  state.epochs_planned = epochs_planned;
+  state.logging_steps = logging_steps;
+  state.save_steps = save_steps;
+  state.evaluation_steps = evaluation_steps;
+  state.sequences_per_micro_batch = sequences_per_micro_batch;
+  state.tokens_seen = tokens_seen;
+  state.flops = flops;
+  state.logging_loss_sum = logging_loss_sum;
+  state.logging_loss_count = logging_loss_count;
+  state.loss_sum = loss_sum;
+  state.elapsed_s = elapsed_s;
+  state.best = best;
+  return state;
+}
+
 Result<TrainerState> TrainerState::from_json(std::string_view text, const std::string& where) {
-  const json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  TrainerState state;
+  // Each entry of the history goes into the state and out of the document as soon as it is read.
+  std::string key;
+  const auto take_entries = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth == 1 && event == json::parse_event_t::key) key = parsed.get<std::string>();
+    if (depth != 2 || key != "log_history" || event != json::parse_event_t::object_end) return true;
+    LogEntry entry;
+    if (read_entry(parsed, entry)) state.history.push_back(entry);
+    return false;
+  };
+  const json root = json::parse(text, take_entries, /*allow_exceptions=*/false);
   if (!root.is_object())
     return fail(ErrorCode::bad_file, "the trainer's state is not a JSON object", where,
                 "resume from another checkpoint");
-  TrainerState state;
   try {
     state.step = root.at("global_step").get<std::int64_t>();
     state.total_steps = whole_or_zero(root, "max_steps");
@@ -177,11 +223,15 @@ Result<TrainerState> TrainerState::from_json(std::string_view text, const std::s
     state.logging_loss_count = whole_or_zero(own, "logging_loss_count");
     state.loss_sum = number_or_zero(own, "loss_sum");
     state.elapsed_s = number_or_zero(own, "elapsed_s");
-    const json& history = root.at("log_history");
-    for (const json& source : history) {
-      LogEntry entry;
-      if (read_entry(source, entry)) state.history.push_back(entry);
-    }
+    state.best.step = whole_or_zero(root, "best_global_step");
+    if (root.contains("best_metric") && root["best_metric"].is_number())
+      state.best.value = root["best_metric"].get<double>();
+    if (root.contains("best_model_checkpoint") && root["best_model_checkpoint"].is_string())
+      state.best.checkpoint = root["best_model_checkpoint"].get<std::string>();
+    state.best.evaluations_since = whole_or_zero(own, "evaluations_since_best");
+    if (!root.at("log_history").is_array())
+      return fail(ErrorCode::bad_file, "the trainer's log_history is not a list", where,
+                  "resume from another checkpoint");
   } catch (const json::exception& error) {
     return fail(ErrorCode::bad_file,
                 fmt::format("the trainer's state cannot be read: {}", error.what()), where,

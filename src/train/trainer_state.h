@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "train/text_file.h"
 
 namespace underkeel::train {
 
@@ -28,6 +30,16 @@ struct LogEntry {
   /// The value of one name. The name must be one of the kind's.
   double value(std::string_view name) const;
   bool operator==(const LogEntry&) const = default;
+};
+
+/// The best evaluation so far, and how long none has been better.
+struct BestEvaluation {
+  std::optional<double> value;  // eval_loss
+  std::int64_t step = 0;
+  std::string checkpoint;              // its folder, once it is known to be saved
+  std::int64_t evaluations_since = 0;  // early_stopping_steps counts them
+
+  bool operator==(const BestEvaluation&) const = default;
 };
 
 struct TrainerState {
@@ -48,13 +60,18 @@ struct TrainerState {
   double loss_sum = 0;
   double elapsed_s = 0;
 
+  BestEvaluation best;
   std::vector<LogEntry> history;
 
   /// The text of trainer_state.json: sorted keys, two spaces, a newline at the end. Numbers read
-  /// back to the same bits; one that is not finite is written as null.
+  /// back to the same bits; one that is not finite is written as null. In pieces of bounded size,
+  /// however long the history is.
+  Result<void> write_json(const TextSink& sink) const;
   std::string to_json() const;
+  /// Everything but the history.
+  TrainerState without_history() const;
   /// Errors: bad_file, naming `where` and the key. Entries that another program logged under
-  /// other names are left out.
+  /// other names are left out. Takes no memory but the state's own, however long the history is.
   static Result<TrainerState> from_json(std::string_view text, const std::string& where);
 
   bool operator==(const TrainerState&) const = default;

@@ -183,10 +183,23 @@ TEST(Sampler, RefusesAnEpochWithoutABatch) {
   EXPECT_THAT(dropped.error().what, HasSubstr("7 samples, 4 ranks with 2 each"));
 }
 
-TEST(EvaluationBatches, HoldEverySampleOnceAndAreEquallyManyOnAllRanks) {
-  EXPECT_EQ(evaluation_batches(5, 2, 2, 0), (Batches{{0, 1}, {4}}));
-  EXPECT_EQ(evaluation_batches(5, 2, 2, 1), (Batches{{2, 3}, {}}));
-  EXPECT_EQ(evaluation_batches(1, 2, 3, 2), (Batches{{}}));
+TEST(EvaluationBatches, FillTheLastRoundFromTheStartAndCountEverySampleOnce) {
+  using Evaluation = std::vector<EvaluationBatch>;
+  EXPECT_EQ(evaluation_batches(5, 2, 2, 0, false), (Evaluation{{{0, 1}, 2}, {{4, 0}, 1}}));
+  EXPECT_EQ(evaluation_batches(5, 2, 2, 1, false), (Evaluation{{{2, 3}, 2}, {{1, 2}, 0}}));
+  EXPECT_EQ(evaluation_batches(1, 2, 3, 2, false), (Evaluation{{{0, 0}, 0}}));
+}
+
+TEST(EvaluationBatches, AreShortAtTheEndOnOneRank) {
+  using Evaluation = std::vector<EvaluationBatch>;
+  EXPECT_EQ(evaluation_batches(5, 2, 1, 0, false),
+            (Evaluation{{{0, 1}, 2}, {{2, 3}, 2}, {{4}, 1}}));
+}
+
+TEST(EvaluationBatches, LeaveOutAnIncompleteRoundWhenTheLastIsDropped) {
+  using Evaluation = std::vector<EvaluationBatch>;
+  EXPECT_EQ(evaluation_batches(5, 2, 2, 1, true), (Evaluation{{{2, 3}, 2}}));
+  EXPECT_TRUE(evaluation_batches(3, 2, 2, 0, true).empty());
 }
 
 }  // namespace

@@ -424,5 +424,14 @@ TEST(ModelConfig, AddsTheStoredTypeInTheSpellingOfTheFile) {
   EXPECT_EQ(rewrite_model_config("{}", DType::nf4).error().code, ErrorCode::unsupported);
 }
 
+TEST(ModelConfig, SetsOneEntryOfItsTextAndLeavesTheRest) {
+  EXPECT_EQ(
+      set_config_entry("{\n  \"use_cache\": true,\n  \"x\": 1\n}\n", "use_cache", "false").value(),
+      "{\n  \"use_cache\": false,\n  \"x\": 1\n}\n");
+  EXPECT_EQ(set_config_entry("{\n  \"x\": 1\n}\n", "use_cache", "false").value(),
+            "{\n  \"x\": 1,\n  \"use_cache\": false\n}\n");
+  EXPECT_EQ(set_config_entry("[]", "use_cache", "false").error().code, ErrorCode::bad_file);
+}
+
 }  // namespace
 }  // namespace underkeel::spec

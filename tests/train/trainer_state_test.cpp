@@ -116,6 +116,40 @@ TEST(TrainerState, NamesTheFileWhenItCannotBeRead) {
   }
 }
 
+TEST(TrainerState, IsWrittenInPiecesOfBoundedSizeHoweverLongItsHistoryIs) {
+  TrainerState state;
+  state.best = {.value = 1.5, .step = 7, .checkpoint = "out/checkpoint-7", .evaluations_since = 2};
+  for (std::int64_t step = 1; step <= 5000; ++step)
+    state.history.push_back({.kind = LogEntry::Kind::training,
+                             .step = step,
+                             .epoch = static_cast<double>(step) / 3,
+                             .values = {0.5, 1e-3, 2.0}});
+  std::string text;
+  std::size_t longest = 0;
+
+  value_of(state.write_json([&](std::string_view piece) -> Result<void> {
+    longest = std::max(longest, piece.size());
+    text += piece;
+    return {};
+  }));
+
+  EXPECT_GT(text.size(), 500'000u);
+  EXPECT_LT(longest, 70'000u);
+  EXPECT_EQ(text, state.to_json());
+  EXPECT_EQ(value_of(TrainerState::from_json(text, "trainer_state.json")), state);
+  const TrainerState small = state.without_history();
+  EXPECT_EQ(small.best, state.best);
+  EXPECT_TRUE(small.history.empty());
+}
+
+TEST(TrainerState, StopsWritingAtTheFirstError) {
+  TrainerState state;
+  const auto written = state.write_json(
+      [](std::string_view) { return fail(ErrorCode::io, "disk full", "trainer_state.json"); });
+
+  EXPECT_EQ(written.error().code, ErrorCode::io);
+}
+
 TEST(JsonNumber, KeepsAPointOrAnExponent) {
   EXPECT_EQ(json_number(1), "1.0");
   EXPECT_EQ(json_number(-0.25), "-0.25");
