@@ -105,7 +105,7 @@ TEST_P(TrainerGolden, IsReproducedFromTheSameRunFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, TrainerGolden, testing::ValuesIn(golden_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace underkeel::test
