@@ -91,8 +91,10 @@ std::string order_text(const Datasets& datasets, const SamplerConfig& order) {
   if (const std::int64_t rest = count % order.accumulation_steps; rest != 0)
     text += fmt::format(", the last from {} micro-batch{}", rest, rest == 1 ? "" : "es");
   if (sampler->filled_samples() > 0)
-    text += fmt::format("; {} places, so {} samples come twice",
-                        order.sample_count + sampler->filled_samples(), sampler->filled_samples());
+    text += fmt::format("; {} places, so {} twice", order.sample_count + sampler->filled_samples(),
+                        sampler->filled_samples() == 1
+                            ? std::string("1 sample comes")
+                            : fmt::format("{} samples come", sampler->filled_samples()));
   if (sampler->left_out_samples() > 0)
     text +=
         fmt::format("; {} samples are used and {} left out",
