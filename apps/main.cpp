@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -104,8 +105,17 @@ int run(int argument_count, char** arguments) {
     return 2;
   }
   set_up_logging();
-  const Result<void> result = chosen.run();
-  return result ? 0 : tell(result.error());
+  const Error no_output{.code = ErrorCode::io,
+                        .what = "what was to be printed could not be written",
+                        .where = "standard output",
+                        .fix = "look at where it is redirected: a full disk, or a closed pipe"};
+  try {
+    const Result<void> result = chosen.run();
+    if (!result) return tell(result.error());
+  } catch (const std::system_error&) {  // fmt's, of a failed write
+    return tell(no_output);
+  }
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : tell(no_output);
 }
 
 }  // namespace

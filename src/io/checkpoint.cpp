@@ -19,6 +19,7 @@ namespace {
 constexpr std::string_view name_prefix = "checkpoint-";
 constexpr std::string_view temporary_prefix = "tmp-checkpoint-";
 constexpr std::string_view latest_file = "latest";
+constexpr std::string_view earlier_folder = "earlier";
 // About 150 bytes a part; this allows a model of 1,000 tensors on 1,000 ranks.
 constexpr std::int64_t longest_manifest_bytes = 512 * mebibyte;
 
@@ -250,6 +251,27 @@ Result<std::vector<Error>> verify_checkpoint(FileSystem& files, const FoundCheck
                                              std::span<std::byte> buffer,
                                              const VerifyShare& share) {
   return FileVerifier(files, checkpoint, buffer, share).run();
+}
+
+Result<std::vector<std::string>> set_checkpoints_aside(FileSystem& files,
+                                                       const std::string& output) {
+  std::vector<std::string> aside;
+  UK_TRY(entries, files.list(output));
+  const std::string earlier = join_path(output, earlier_folder);
+  for (const FolderEntry& entry : entries) {
+    if (!step_of(entry.name) || entry.kind != FileKind::folder) continue;
+    UK_TRY_VOID(files.make_folders(earlier));
+    const std::string path = join_path(earlier, entry.name);
+    if (files.exists(path)) UK_TRY_VOID(files.remove_tree(path));
+    UK_TRY_VOID(files.rename(join_path(output, entry.name), path));
+    aside.push_back(path);
+  }
+  if (aside.empty()) return aside;
+  const std::string latest = join_path(output, latest_file);
+  if (files.exists(latest)) UK_TRY_VOID(files.remove_file(latest));
+  UK_TRY_VOID(files.sync_folder(earlier));
+  UK_TRY_VOID(files.sync_folder(output));
+  return aside;
 }
 
 Result<std::vector<std::string>> remove_old_checkpoints(FileSystem& files,

@@ -5,6 +5,7 @@
 //   output/tmp-checkpoint-400/   being written, or left by a run that died; never listed
 //   output/checkpoint-400/       complete: has a manifest whose files are all there
 //   output/latest                the name of the newest one, for people and other programs
+//   output/earlier/              checkpoints of a run that another one, started anew, has followed
 //
 // Order of a save: begin_checkpoint() on rank 0; every rank writes its ranges and syncs its files;
 // rank 0 merges the part lists into the manifest; finish_checkpoint() on rank 0.
@@ -87,6 +88,12 @@ struct VerifyShare {
 Result<std::vector<Error>> verify_checkpoint(FileSystem& files, const FoundCheckpoint& checkpoint,
                                              std::span<std::byte> buffer,
                                              const VerifyShare& share = {});
+
+/// Moves every `checkpoint-N` of an earlier run, sound or not, into output/earlier, so that a run which
+/// starts anew neither resumes, rotates nor replaces it; what was set aside before under the same name
+/// goes. Gives the new paths. For rank 0, before the first save.
+Result<std::vector<std::string>> set_checkpoints_aside(FileSystem& files,
+                                                       const std::string& output);
 
 struct Rotation {
   std::int64_t save_total_limit = 0;          // 0: keep all

@@ -237,6 +237,9 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   io::CheckpointList standing;
   UK_TRY(resume, find_resume(files, job, standing));
   job.resume = std::move(resume);
+  for (const io::CheckpointList::Skipped& skipped : standing.skipped)
+    job.notes.push_back(
+        fmt::format("{} is no checkpoint to go on from: {}", skipped.folder, skipped.reason));
 
   UK_TRY(data, read_run_data(files, {.run = run,
                                      .model = job.model,
@@ -290,7 +293,9 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
         "going on after step {} of {} from {}{}", job.resume->progress.step, job.total_steps,
         job.resume->checkpoint.folder,
         job.resume->weights_only ? ", with its weights only and a fresh optimizer" : ""));
-  UK_TRY_VOID(check_disk(files, job, static_cast<std::int64_t>(standing.complete.size())));
+  // A run that starts anew sets them aside: they stay, and none makes room.
+  const auto rotating = job.resume ? standing.complete.size() : 0;
+  UK_TRY_VOID(check_disk(files, job, static_cast<std::int64_t>(rotating)));
   UK_TRY(memory, read_process_memory());
   job.planned_process_bytes = planned_process_bytes(memory, memory_to_come(job));
   return job;

@@ -21,6 +21,7 @@
 #include "train/progress.h"
 #include "train/saver.h"
 #include "train/signals.h"
+#include "train/standing_checkpoints.h"
 #include "train/wait_teller.h"
 
 namespace underkeel::train {
@@ -145,6 +146,7 @@ Result<void> RankLoop::load() {
 Result<void> RankLoop::read_state() {
   exec::Inputs inputs;
   if (job_.resume && !job_.resume->weights_only) {
+    UK_TRY_VOID(verify_checkpoint(files_, control_, job_.resume->checkpoint));
     CheckpointSource source(files_, job_.resume->checkpoint);
     inputs.source = &source;
     UK_TRY_VOID(executor_->run(SegmentKind::resume, inputs));
@@ -175,6 +177,7 @@ Result<void> RankLoop::run() {
     UK_TRY_VOID(files_.write_text_durably(io::join_path(job_.output(), values_file),
                                           spec::values_json(job_.run)));
   UK_TRY_VOID(load());
+  if (is_first() && !job_.resume) UK_TRY_VOID(leave_earlier_run(files_, job_.output()));
   if (job_.resume) {
     step_ = job_.resume->progress.step;
     saver_->resumed_at(step_);
@@ -373,10 +376,10 @@ Result<Error> RankLoop::not_finite(const StepRecord& record) {
       record.loss, record.gradient_norm, tensors, step_);
   UK_TRY_VOID(log_.notice("not finite: " + what));
   progress_.end();
-  return Error{ErrorCode::not_finite, what,
-               fmt::format("step {} of {}", step_ + 1, job_.total_steps),
-               "lower learning_rate, or look at the samples of this step; the newest checkpoint is "
-               "sound"};
+  return Error{
+      ErrorCode::not_finite, what, fmt::format("step {} of {}", step_ + 1, job_.total_steps),
+      "lower learning_rate, or look at the samples of this step; the newest checkpoint holds the "
+      "weights of before"};
 }
 
 void RankLoop::show(const StepRecord& record, bool is_logged) {

@@ -15,6 +15,7 @@
 #include "comm/communicator.h"
 #include "io/faults.h"
 #include "train/loop.h"
+#include "train/output_lock.h"
 #include "train/shared_output.h"
 #include "train/signals.h"
 
@@ -48,6 +49,7 @@ Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
                            .ranks_on_node = run.ranks,
                            .ranks_in_process = run.ranks,
                            .source = "--ranks or underkeel.ranks"}));
+  UK_TRY(output_lock, OutputLock::take(job.output()));
   tell(job);
   if (stop_signal() != 0)
     return fail(ErrorCode::stopped, "stopped by a signal before the first step", job.output(),
@@ -110,6 +112,14 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
     // One rank may be refused what the others are granted: all learn of it before anything starts.
     if (Result<void> all = agree(control, job ? Result<void>{} : tl::unexpected(job.error())); !all)
       return tl::unexpected(told_once(control, all.error()));
+    std::optional<OutputLock> lock;
+    const auto take_lock = [&]() -> Result<void> {
+      UK_TRY(taken, OutputLock::take(job->output()));
+      lock.emplace(std::move(taken));
+      return {};
+    };
+    if (Result<void> held = on_rank_0(control, take_lock); !held)
+      return tl::unexpected(told_once(control, held.error()));
     if (control.rank() == 0) tell(*job);
     return run_rank(*job, files, collectives, control);
   };

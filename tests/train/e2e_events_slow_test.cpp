@@ -64,6 +64,7 @@ TEST(EarlyStopping, EndsAfterEvaluationsThatAreNoBetterAndCountsOverAResume) {
   // Killed between two evaluations that are no better, it still ends at the same step.
   const fs::path resumed =
       with_checkpoint_of(made.folder / "whole", last - 1, made.folder / "resumed");
+  with_checkpoint_of(made.folder / "whole", state["best_global_step"], resumed);
   const Ended again = run_training(made, {.output = resumed, .changes = changes});
   EXPECT_EQ(again.exit_code, 0) << again.output;
   EXPECT_EQ(json_of(resumed / "trainer_state.json")["global_step"], last);
@@ -94,10 +95,11 @@ TEST(NotFinite, SavesTheLastSoundStateNamesTheTensorsAndEndsWithACodeOfItsOwn) {
 
   for (const int ranks : {1, 2}) {
     const fs::path output = made.folder / ("broken-" + std::to_string(ranks));
-    const Ended ended = run_training(
-        made, {.ranks = ranks,
-               .output = output,
-               .changes = {"learning_rate=1e30", "lr_scheduler_type=constant", "save_steps=50"}});
+    const Ended ended =
+        run_training(made, {.ranks = ranks,
+                            .output = output,
+                            .changes = {"learning_rate=1e6", "weight_decay=1e6", "max_steps=8",
+                                        "lr_scheduler_type=constant", "save_steps=50"}});
 
     EXPECT_EQ(ended.exit_code, 4) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("are not both finite"));
