@@ -121,6 +121,8 @@ MemoryToCome memory_to_come(const Job& job) {
           .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
           .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
           .log_bytes = 2 * mebibyte + log_history_bytes(job),
+          .order_bytes = ranks * 2 * job.datasets.training->count() *
+                         static_cast<std::int64_t>(sizeof(std::uint32_t)),
           .driver_bytes = job.gpu ? 512 * mebibyte : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
 }

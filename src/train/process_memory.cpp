@@ -96,8 +96,8 @@ Result<MemoryRollup> read_memory_rollup() {
 std::int64_t planned_process_bytes(const ProcessMemory& now, const MemoryToCome& to_come) {
   const std::int64_t later = now.resident_bytes + to_come.arena_bytes +
                              to_come.thread_count * thread_touched_bytes + to_come.packing_bytes +
-                             to_come.log_bytes + to_come.driver_bytes + to_come.transport_bytes +
-                             unseen_bytes;
+                             to_come.log_bytes + to_come.order_bytes + to_come.driver_bytes +
+                             to_come.transport_bytes + unseen_bytes;
   return std::max(later, now.most_resident_bytes);
 }
 

@@ -32,11 +32,12 @@ Result<MemoryRollup> read_memory_rollup();
 
 /// What this process will take up between a measurement and its end, each with a bound.
 struct MemoryToCome {
-  std::int64_t arena_bytes = 0;      // of all ranks in the process, not yet touched
-  std::int64_t thread_count = 0;     // not yet started: lanes and pools of all ranks
-  std::int64_t packing_bytes = 0;    // kernels::cpu_matmul_overhead_bytes() of each rank's pool
-  std::int64_t log_bytes = 0;        // the history of the log, and its texts when it is written
-  std::int64_t driver_bytes = 0;     // what a GPU's driver and libraries load on the host
+  std::int64_t arena_bytes = 0;    // of all ranks in the process, not yet touched
+  std::int64_t thread_count = 0;   // not yet started: lanes and pools of all ranks
+  std::int64_t packing_bytes = 0;  // kernels::cpu_matmul_overhead_bytes() of each rank's pool
+  std::int64_t log_bytes = 0;      // the history of the log, and its texts when it is written
+  std::int64_t order_bytes = 0;    // of the samples, this epoch's and the next one's, for each rank
+  std::int64_t driver_bytes = 0;   // what a GPU's driver and libraries load on the host
   std::int64_t transport_bytes = 0;  // what MPI's library takes for messages under way
 };
 
