@@ -239,9 +239,6 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   io::CheckpointList standing;
   UK_TRY(resume, find_resume(files, job, standing));
   job.resume = std::move(resume);
-  for (const io::CheckpointList::Skipped& skipped : standing.skipped)
-    job.notes.push_back(
-        fmt::format("{} is no checkpoint to go on from: {}", skipped.folder, skipped.reason));
 
   UK_TRY(data, read_run_data(files, {.run = run,
                                      .model = job.model,
@@ -250,6 +247,9 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                                      .world_size = world_size}));
   take_data(std::move(data), job);
   job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
+  for (const io::CheckpointList::Skipped& skipped : standing.skipped)
+    job.notes.push_back(
+        fmt::format("{} is no checkpoint to go on from: {}", skipped.folder, skipped.reason));
 
   const planner::FitQuestion question{job.model, job.run, machine, placement};
   job.plan = planner::make_plan_on(question);

@@ -54,6 +54,17 @@ TEST_F(OutputFolder, WithADamagedCheckpointIsRefusedBeforeAStepIsTaken) {
   EXPECT_EQ(older.exit_code, 0) << older.output;
 }
 
+TEST_F(OutputFolder, SaysWhyItsNewestCheckpointIsPassedOver) {
+  ASSERT_EQ(run_to(2, {"save_steps=1"}).exit_code, 0);
+  ASSERT_TRUE(fs::remove(made_.output / "checkpoint-2/exp_avg.safetensors"));
+
+  const Ended ended = run_to(3, {"save_steps=1", "overwrite_output_dir=false"});
+
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("checkpoint-2 is no checkpoint to go on from: "));
+  EXPECT_THAT(ended.output, HasSubstr("going on after step 1 of 3"));
+}
+
 TEST_F(OutputFolder, IsRefusedWhileAnotherRunHoldsIt) {
   fs::create_directories(made_.output);
   const int held = ::open(made_.output.c_str(), O_RDONLY | O_DIRECTORY);
