@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "train/cut_of_a_batch.h"
 #include "train/e2e.h"
 
 namespace underkeel::test {
@@ -9,41 +10,8 @@ namespace {
 
 using testing::IsEmpty;
 
-struct Cut {
-  int sequences = 1;
-  int accumulation = 1;
-  int ranks = 1;
-};
-
 TEST(CutOfABatch, GivesTheSameLossesAndNormsHoweverItIsCut) {
-  const std::vector<Cut> cuts = {{16, 1, 1}, {4, 4, 1}, {2, 8, 1},
-                                 {1, 16, 1}, {2, 4, 2}, {1, 4, 4}};
-  for (const std::string type : {"float32", ""}) {
-    const RunnableCase made = complete_case("accumulation_is_the_batch", {.type = type});
-    const double relative = type.empty() ? 2e-2 : 1e-5;
-    std::map<std::int64_t, nlohmann::json> whole;
-    for (const Cut& cut : cuts) {
-      SCOPED_TRACE(testing::Message() << cut.sequences << " x " << cut.accumulation << " x "
-                                      << cut.ranks << " " << type);
-      const fs::path output = made.folder / ("cut-" + std::to_string(cut.accumulation) + "-" +
-                                             std::to_string(cut.ranks));
-      const Ended ended = run_training(
-          made, {.ranks = cut.ranks,
-                 .output = output,
-                 .changes = {"per_device_train_batch_size=" + std::to_string(cut.sequences),
-                             "gradient_accumulation_steps=" + std::to_string(cut.accumulation)}});
-
-      ASSERT_EQ(ended.exit_code, 0) << ended.output;
-      const auto ours = steps(output);
-      ASSERT_EQ(ours.size(), 3u);
-      if (whole.empty()) whole = ours;
-      for (const auto& [step, event] : whole)
-        for (const char* what : {"loss", "grad_norm"}) {
-          const double expected = event[what];
-          EXPECT_NEAR(ours.at(step)[what], expected, relative * expected) << what << " " << step;
-        }
-    }
-  }
+  expect_same_numbers_however_cut("accumulation_is_the_batch");
 }
 
 TEST(WindowWithoutTargets, ChangesNothingAndIsToldOnce) {
