@@ -1,5 +1,5 @@
 #pragma once
-// JSON text into a Value with places. Private to spec.
+// JSON text into a Value with places. For spec and doctor.
 
 #include <string>
 #include <string_view>

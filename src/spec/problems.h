@@ -1,6 +1,6 @@
 #pragma once
-// Collects everything that is wrong in one file, so that a user sees all of it at once. Private to
-// spec.
+// Collects everything that is wrong in one file, so that a user sees all of it at once. For
+// spec and doctor.
 
 #include <string>
 #include <string_view>

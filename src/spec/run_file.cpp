@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "spec/examine_run.h"
 #include "spec/json_reader.h"
 #include "spec/run_keys.h"
 #include "spec/run_overrides.h"
@@ -114,17 +115,17 @@ std::optional<DeepspeedSource> find_deepspeed(RunReading& reading,
 
 }  // namespace
 
-Result<RunConfig> read_run_file(const std::filesystem::path& file,
-                                const std::vector<std::string>& overrides,
-                                const std::optional<WorldSize>& world) {
-  UK_TRY(text, read_text_file(file));
+Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem::path& file,
+                                    const std::vector<std::string>& overrides,
+                                    const std::optional<WorldSize>& world) {
   UK_TRY(root, read_yaml(text, file.string()));
   if (root.kind != ValueKind::mapping)
     return fail(ErrorCode::bad_file,
                 fmt::format("a run file is a mapping of keys, {} was found", shown(root)),
                 file.string());
 
-  Problems problems;
+  RunReadout readout;
+  Problems& problems = readout.problems;
   std::vector<Override> deepspeed_overrides;
   for (Override& change : parse_overrides(overrides, problems)) {
     if (change.path.front() == "deepspeed" && change.path.size() > 1)
@@ -133,7 +134,7 @@ Result<RunConfig> read_run_file(const std::filesystem::path& file,
       apply_override(change, 0, root, problems);
   }
 
-  RunConfig run;
+  RunConfig& run = readout.run;
   run.run_file = file;
   run.changes = overrides;
   Fields fields(root, "", problems, QuotedValues::accept);
@@ -162,8 +163,16 @@ Result<RunConfig> read_run_file(const std::filesystem::path& file,
         "bf16: true without a DeepSpeed config is bf16 weights and gradients with f32 masters "
         "here, where LLaMA-Factory keeps f32 weights under autocast; saved weights are f32, as "
         "there");
-  if (!problems.empty()) return tl::unexpected(problems.to_error(file.string()));
-  return run;
+  return readout;
+}
+
+Result<RunConfig> read_run_file(const std::filesystem::path& file,
+                                const std::vector<std::string>& overrides,
+                                const std::optional<WorldSize>& world) {
+  UK_TRY(text, read_text_file(file));
+  UK_TRY(readout, examine_run_text(text, file, overrides, world));
+  if (!readout.problems.empty()) return tl::unexpected(readout.problems.to_error(file.string()));
+  return std::move(readout.run);
 }
 
 }  // namespace underkeel::spec

@@ -1,5 +1,5 @@
 #pragma once
-// Private to spec.
+// For spec and doctor.
 
 #include <filesystem>
 #include <string>

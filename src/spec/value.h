@@ -1,7 +1,7 @@
 #pragma once
 // A parsed JSON or YAML document: kinds, text as written, and where every value stands. Shared by
 // the model config, the run file, the DeepSpeed JSON and hardware.yaml, so that all of them can
-// name line and column. Private to spec.
+// name line and column. For spec, and for doctor, which explains such files.
 
 #include <cstddef>
 #include <cstdint>

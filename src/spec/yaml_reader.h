@@ -1,5 +1,5 @@
 #pragma once
-// YAML text into a Value with places. Private to spec.
+// YAML text into a Value with places. For spec and doctor.
 
 #include <string_view>
 
