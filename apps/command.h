@@ -15,9 +15,11 @@ namespace underkeel::apps {
 
 struct Chosen {
   std::function<Result<void>()> run;
+  int exit_code = 0;  // of a run without an error: doctor's verdict is one
 };
 
 void add_bench(CLI::App& app, Chosen& chosen);
+void add_doctor(CLI::App& app, Chosen& chosen);
 void add_export(CLI::App& app, Chosen& chosen);
 void add_generate(CLI::App& app, Chosen& chosen);
 void add_inspect(CLI::App& app, Chosen& chosen);

@@ -81,6 +81,7 @@ int run(int argument_count, char** arguments) {
   Chosen chosen;
   add_train(app, chosen);
   add_plan(app, chosen);
+  add_doctor(app, chosen);
   add_bench(app, chosen);
   add_inspect(app, chosen);
   add_export(app, chosen);
@@ -115,7 +116,7 @@ int run(int argument_count, char** arguments) {
   } catch (const std::system_error&) {  // fmt's, of a failed write
     return tell(no_output);
   }
-  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : tell(no_output);
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? chosen.exit_code : tell(no_output);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+#pragma once
+// Rules about keys that meet: the batch equation, values that a run file gives as well, keys that exclude
+// each other, keys that need another one. What DeepSpeed, the HF Trainer and accelerate do with them.
+
+#include <vector>
+
+#include "doctor/finding.h"
+#include "doctor/inputs.h"
+
+namespace underkeel::doctor {
+
+/// Of a DeepSpeed config alone and beside its run file. Empty without a config.
+std::vector<Finding> check_config(const Inputs& inputs);
+
+// The parts.
+void check_batch(const Inputs& inputs, std::vector<Finding>& findings);
+void check_against_run_file(const Inputs& inputs, std::vector<Finding>& findings);
+void check_combinations(const Inputs& inputs, std::vector<Finding>& findings);
+void check_optimizer(const Inputs& inputs, std::vector<Finding>& findings);
+
+/// The stage in force: 0-3; "auto" is accelerate's 2; true is 1.
+int stage_in(const spec::Value& config);
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,370 @@
+#include "doctor/document.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "doctor/key_tables.h"
+#include "spec/fields.h"
+#include "spec/json_reader.h"
+#include "spec/text_file.h"
+#include "spec/yaml_reader.h"
+
+namespace underkeel::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using spec::Value;
+using spec::ValueKind;
+
+// Of a log the end tells what happened; of a data set the beginning tells what it is.
+constexpr std::int64_t log_tail_bytes = 4 << 20;
+constexpr std::int64_t sniff_bytes = 64 << 10;
+
+struct Mark {
+  FileKind kind;
+  std::string_view key;
+};
+
+/// A key that only files of one kind have at their top. The kind with most marks wins, the first on a tie.
+constexpr std::array marks = {
+    Mark{FileKind::export_file, "export_dir"},
+    Mark{FileKind::export_file, "export_size"},
+    Mark{FileKind::export_file, "export_device"},
+    Mark{FileKind::export_file, "export_legacy_format"},
+    Mark{FileKind::run_file, "model_name_or_path"},
+    Mark{FileKind::run_file, "finetuning_type"},
+    Mark{FileKind::run_file, "dataset"},
+    Mark{FileKind::run_file, "cutoff_len"},
+    Mark{FileKind::run_file, "per_device_train_batch_size"},
+    Mark{FileKind::run_file, "gradient_accumulation_steps"},
+    Mark{FileKind::run_file, "output_dir"},
+    Mark{FileKind::run_file, "learning_rate"},
+    Mark{FileKind::run_file, "do_train"},
+    Mark{FileKind::run_file, "num_train_epochs"},
+    Mark{FileKind::run_file, "deepspeed"},
+    Mark{FileKind::run_file, "underkeel"},
+    Mark{FileKind::run_file, "template"},
+    Mark{FileKind::run_file, "stage"},
+    Mark{FileKind::accelerate_config, "compute_environment"},
+    Mark{FileKind::accelerate_config, "distributed_type"},
+    Mark{FileKind::accelerate_config, "deepspeed_config"},
+    Mark{FileKind::accelerate_config, "num_processes"},
+    Mark{FileKind::accelerate_config, "mixed_precision"},
+    Mark{FileKind::hardware, "host_ram_gib"},
+    Mark{FileKind::hardware, "gpu_mem_gib"},
+    Mark{FileKind::hardware, "gpus_per_node"},
+    Mark{FileKind::hardware, "nodes"},
+    Mark{FileKind::hardware, "memlock_gib"},
+    Mark{FileKind::model_config, "model_type"},
+    Mark{FileKind::model_config, "architectures"},
+    Mark{FileKind::model_config, "hidden_size"},
+    Mark{FileKind::model_config, "num_hidden_layers"},
+    Mark{FileKind::model_config, "vocab_size"},
+    Mark{FileKind::adapter_config, "peft_type"},
+    Mark{FileKind::adapter_config, "lora_alpha"},
+    Mark{FileKind::adapter_config, "target_modules"},
+    Mark{FileKind::tokenizer_config, "tokenizer_class"},
+    Mark{FileKind::tokenizer_config, "chat_template"},
+    Mark{FileKind::tokenizer_config, "added_tokens_decoder"},
+    Mark{FileKind::tokenizer_config, "model_max_length"},
+    Mark{FileKind::tokenizer_config, "eos_token"},
+    Mark{FileKind::tokenizer_config, "pad_token"},
+    Mark{FileKind::generation_config, "eos_token_id"},
+    Mark{FileKind::generation_config, "do_sample"},
+    Mark{FileKind::generation_config, "max_new_tokens"},
+    Mark{FileKind::generation_config, "bos_token_id"},
+};
+
+/// Keys of a DeepSpeed config that other files have as well.
+bool is_shared_key(std::string_view key) {
+  return key == "gradient_accumulation_steps" || key == "fp16" || key == "bf16";
+}
+
+bool all_entries_have(const Value& root, std::initializer_list<std::string_view> keys) {
+  return !root.entries.empty() &&
+         std::all_of(root.entries.begin(), root.entries.end(), [&](const spec::Entry& entry) {
+           return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
+             return entry.value.find(key) != nullptr;
+           });
+         });
+}
+
+std::string beginning_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string text(sniff_bytes, '\0');
+  stream.read(text.data(), sniff_bytes);
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+std::string end_of(const fs::path& path) {
+  std::error_code status;
+  const auto size = static_cast<std::int64_t>(fs::file_size(path, status));
+  std::ifstream stream(path, std::ios::binary);
+  stream.seekg(std::max<std::int64_t>(0, size - log_tail_bytes));
+  std::string text(static_cast<std::size_t>(std::min(size, log_tail_bytes)), '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, stream.gcount())));
+  return text;
+}
+
+bool is_weights(std::string_view beginning) {
+  return beginning.size() > 9 && beginning[8] == '{' && beginning[7] == '\0' &&
+         beginning[6] == '\0';
+}
+
+/// A first line that is a JSON object by itself, and more after it.
+bool is_json_lines(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  if (text.empty() || text[0] != '{' || end == std::string_view::npos) return false;
+  if (text.find_first_not_of(" \t\r\n", end) == std::string_view::npos) return false;
+  return spec::read_json(text.substr(0, end), "", spec::JsonDialect::strict).has_value();
+}
+
+bool looks_like_log(std::string_view text) {
+  constexpr std::string_view words[] = {"Traceback (most recent call last)",
+                                        "out of memory",
+                                        "OutOfMemoryError",
+                                        "exitcode",
+                                        "Signal 9",
+                                        "AssertionError",
+                                        "ValidationError",
+                                        "RuntimeError",
+                                        "ValueError",
+                                        "Watchdog",
+                                        "[INFO]",
+                                        "[WARNING]",
+                                        "[rank0]",
+                                        "Killed"};
+  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+/// A text with keys of a DeepSpeed config that cannot be read as one.
+bool mentions_deepspeed_keys(std::string_view text) {
+  return text.find("zero_optimization") != std::string_view::npos ||
+         text.find("train_micro_batch_size_per_gpu") != std::string_view::npos;
+}
+
+FileKind kind_of_folder(const fs::path& path) {
+  std::error_code status;
+  const auto has = [&](std::string_view name) { return fs::exists(path / name, status); };
+  if (has("config.json")) return FileKind::model_folder;
+  if (has("adapter_config.json")) return FileKind::adapter_folder;
+  if (has("manifest.json") || has("trainer_state.json")) return FileKind::checkpoint_folder;
+  bool has_checkpoints = false, has_partitions = has("zero_to_fp32.py");
+  for (const auto& entry : fs::directory_iterator(path, status)) {
+    const std::string name = entry.path().filename().string();
+    has_checkpoints = has_checkpoints || name.starts_with("checkpoint-");
+    has_partitions = has_partitions || name.starts_with("global_step") ||
+                     name.starts_with("zero_pp_rank_") || name.starts_with("bf16_zero_pp_rank_") ||
+                     name.starts_with("mp_rank_");
+  }
+  if (has_checkpoints) return FileKind::output_folder;
+  if (has_partitions) return FileKind::deepspeed_checkpoint;
+  if (has("model.safetensors") || has("model.safetensors.index.json"))
+    return FileKind::model_folder;
+  if (has("adapter_model.safetensors")) return FileKind::adapter_folder;
+  return FileKind::unknown;
+}
+
+void tell(std::vector<Finding>& findings, std::string_view id, Severity severity,
+          const Document& document, std::vector<Slot> slots, Engine engine = Engine::both) {
+  findings.push_back({.id = std::string(id),
+                      .severity = severity,
+                      .engine = engine,
+                      .file = document.file,
+                      .slots = std::move(slots)});
+}
+
+/// JSON with DeepSpeed's liberties; true when it could be read.
+bool read_as_json(std::string_view text, Document& document, std::vector<Finding>& findings) {
+  auto read = spec::read_json(text, document.file, spec::JsonDialect::relaxed);
+  if (!read) {
+    document.kind = mentions_deepspeed_keys(text) ? FileKind::deepspeed_config : FileKind::unknown;
+    tell(findings, "file-broken", Severity::error, document,
+         {{"what", read.error().what}, {"where", read.error().where}});
+    return false;
+  }
+  document.root = std::move(read->root);
+  document.kind = kind_of(document.root);
+  for (const std::string& departure : read->departures)
+    tell(findings, "json-not-strict", Severity::warning, document, {{"what", departure}},
+         Engine::deepspeed);
+  return true;
+}
+
+}  // namespace
+
+std::string_view name_of(FileKind kind) {
+  constexpr std::string_view names[] = {"DeepSpeed config",
+                                        "run file",
+                                        "export file",
+                                        "accelerate config",
+                                        "model description",
+                                        "machine",
+                                        "adapter config",
+                                        "generation config",
+                                        "tokenizer config",
+                                        "data set list",
+                                        "data set's shape",
+                                        "data set",
+                                        "log",
+                                        "advice",
+                                        "weights",
+                                        "model folder",
+                                        "adapter folder",
+                                        "DeepSpeed checkpoint",
+                                        "checkpoint",
+                                        "output folder",
+                                        "unknown"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+FileKind kind_of(const Value& root) {
+  if (root.kind == ValueKind::list) return FileKind::records;
+  if (root.kind != ValueKind::mapping) return FileKind::unknown;
+  if (all_entries_have(root, {"samples"}) && all_entries_have(root, {"tokens"}))
+    return FileKind::data_shape;
+  if (all_entries_have(root, {"file_name", "hf_hub_url", "ms_hub_url", "script_url"}))
+    return FileKind::dataset_info;
+  std::array<int, static_cast<std::size_t>(FileKind::unknown) + 1> counts{};
+  for (const spec::Entry& entry : root.entries) {
+    for (const Mark& mark : marks)
+      if (mark.key == entry.key) ++counts[static_cast<std::size_t>(mark.kind)];
+    // `fp16: true` is a run file's, `fp16: {enabled: true}` a DeepSpeed config's.
+    const bool is_mapping = entry.value.kind == ValueKind::mapping;
+    if (find_key(section_tables().front(), entry.key) != nullptr &&
+        (!is_shared_key(entry.key) || is_mapping))
+      ++counts[static_cast<std::size_t>(FileKind::deepspeed_config)];
+  }
+  // A config.json has vocab_size and bos_token_id too; what names a model is one.
+  if (root.find("num_hidden_layers") != nullptr || root.find("architectures") != nullptr)
+    counts[static_cast<std::size_t>(FileKind::model_config)] += 8;
+  if (root.find("peft_type") != nullptr)
+    counts[static_cast<std::size_t>(FileKind::adapter_config)] += 8;
+  const auto most = std::max_element(counts.begin(), counts.end());
+  return *most == 0 ? FileKind::unknown
+                    : static_cast<FileKind>(std::distance(counts.begin(), most));
+}
+
+Document open_document(const fs::path& path, std::vector<Finding>& findings) {
+  Document document{.path = path.string(), .file = path.filename().string()};
+  if (document.file.empty()) document.file = path.parent_path().filename().string();
+  std::error_code status;
+  if (!fs::exists(path, status)) {
+    tell(findings, "file-absent", Severity::error, document, {{"path", path.string()}});
+    return document;
+  }
+  if (fs::is_directory(path, status)) {
+    document.kind = kind_of_folder(path);
+    if (document.kind == FileKind::unknown)
+      tell(findings, "file-unrecognised", Severity::warning, document, {});
+    return document;
+  }
+  const std::string beginning = beginning_of(path);
+  if (is_weights(beginning)) {
+    document.kind = FileKind::weights;
+    return document;
+  }
+  const std::size_t first = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const char opening = first == std::string::npos ? '\0' : beginning[first];
+  if (opening == '{' && is_json_lines(std::string_view(beginning).substr(first))) {
+    document.kind = FileKind::records;
+    return document;
+  }
+  if (looks_like_log(beginning) || looks_like_log(end_of(path))) {
+    document.kind = FileKind::log;
+    document.text = end_of(path);
+    return document;
+  }
+  const bool is_json = opening == '{' || opening == '/' || opening == '#';
+  const auto text = spec::read_text_file(path);
+  if (!text) {
+    document.kind = opening == '[' ? FileKind::records : FileKind::unknown;
+    if (document.kind == FileKind::unknown)
+      tell(findings, "file-unreadable", Severity::error, document, {{"what", text.error().what}});
+    return document;
+  }
+  if (opening == '[') {
+    document.kind = FileKind::records;
+    return document;
+  }
+  if (is_json && (opening == '{' || text->find('{') < text->find(':'))) {
+    read_as_json(*text, document, findings);
+  } else if (auto yaml = spec::read_yaml(*text, document.file);
+             yaml && yaml->kind == ValueKind::mapping && !yaml->entries.empty() &&
+             kind_of(*yaml) != FileKind::unknown) {
+    document.root = std::move(*yaml);
+    document.kind = kind_of(document.root);
+  } else if (!yaml && (text->find("model_name_or_path:") != std::string::npos ||
+                       text->find("finetuning_type:") != std::string::npos)) {
+    document.kind = FileKind::run_file;
+    tell(findings, "file-broken", Severity::error, document,
+         {{"what", yaml.error().what}, {"where", yaml.error().where}});
+  } else {
+    document.kind = FileKind::advice;
+    document.text = text->substr(0, log_tail_bytes);
+  }
+  if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
+    tell(findings, "file-unrecognised", Severity::warning, document, {});
+  return document;
+}
+
+const Value* value_at(const Value& root, std::string_view path) {
+  const Value* value = &root;
+  while (value != nullptr && !path.empty()) {
+    const std::size_t dot = path.find('.');
+    value = value->find(path.substr(0, dot));
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  return value;
+}
+
+std::optional<double> number_at(const Value& root, std::string_view path) {
+  const Value* value = value_at(root, path);
+  return value == nullptr ? std::nullopt : spec::to_double(*value);
+}
+
+std::optional<std::int64_t> whole_at(const Value& root, std::string_view path) {
+  const Value* value = value_at(root, path);
+  return value == nullptr ? std::nullopt : spec::to_integer(*value);
+}
+
+std::optional<bool> truth_at(const Value& root, std::string_view path) {
+  const Value* value = value_at(root, path);
+  if (value == nullptr) return std::nullopt;
+  if (value->kind == ValueKind::boolean) return value->boolean;
+  if (value->kind == ValueKind::text) return spec::parse_boolean(value->text);
+  if (const auto number = spec::to_double(*value)) return *number != 0;
+  return std::nullopt;
+}
+
+std::optional<std::string> text_at(const Value& root, std::string_view path) {
+  const Value* value = value_at(root, path);
+  if (value == nullptr || value->kind != ValueKind::text || value->text == "auto")
+    return std::nullopt;
+  return value->text;
+}
+
+bool is_auto_at(const Value& root, std::string_view path) {
+  const Value* value = value_at(root, path);
+  return value != nullptr && value->kind == ValueKind::text && value->text == "auto";
+}
+
+int line_of(const Value& root, std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  const Value* parent = dot == std::string_view::npos ? &root : value_at(root, path.substr(0, dot));
+  const std::string_view key = dot == std::string_view::npos ? path : path.substr(dot + 1);
+  if (parent == nullptr) return 0;
+  for (const spec::Entry& entry : parent->entries)
+    if (entry.key == key) return entry.key_place.line;
+  return 0;
+}
+
+}  // namespace underkeel::doctor

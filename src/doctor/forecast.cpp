@@ -1,0 +1,33 @@
+#include "doctor/forecast.h"
+
+namespace underkeel::doctor {
+
+std::string_view name_of(Verdict verdict) {
+  constexpr std::string_view names[] = {"runs", "fails", "unknown"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+std::string_view name_of(Phase phase) {
+  constexpr std::string_view names[] = {"load",     "first_step", "step",       "update",
+                                        "evaluate", "save",       "after_save", "resume"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+std::string_view name_of(Space space) {
+  constexpr std::string_view names[] = {"device", "pinned_host", "host", "nvme"};
+  return names[static_cast<std::size_t>(space)];
+}
+
+double Holding::low() const {
+  double sum = 0;
+  for (const Term& term : terms) sum += term.low_bytes;
+  return sum;
+}
+
+double Holding::high() const {
+  double sum = 0;
+  for (const Term& term : terms) sum += term.high_bytes;
+  return sum;
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,77 @@
+#pragma once
+// What doctor foretells for an engine: does the run go, and what does it hold when and where.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/finding.h"
+
+namespace underkeel::doctor {
+
+enum class Verdict { runs, fails, unknown };
+std::string_view name_of(Verdict verdict);
+
+enum class Phase { load, first_step, step, update, evaluate, save, after_save, resume };
+constexpr std::size_t phase_count = 8;
+std::string_view name_of(Phase phase);
+
+enum class Space { device, pinned_host, host, nvme };
+constexpr std::size_t space_count = 4;
+std::string_view name_of(Space space);
+
+/// A part of what a space holds: "weights", "bucket". `high` is above `low` where only a range is known.
+struct Term {
+  std::string_view name;
+  double low_bytes = 0;
+  double high_bytes = 0;
+};
+
+/// What is held in one space at the worst moment of one phase: of one rank in `device`, of one node in the others.
+/// `pinned_host` is the page-locked part of `host`.
+struct Holding {
+  std::vector<Term> terms;
+  std::optional<double> limit_bytes;
+
+  double low() const;
+  double high() const;
+  /// In the middle of what is known.
+  double expected() const { return (low() + high()) / 2; }
+  void add(std::string_view name, double bytes) { terms.push_back({name, bytes, bytes}); }
+  void add(std::string_view name, double low, double high) { terms.push_back({name, low, high}); }
+};
+
+struct Forecast {
+  Verdict verdict = Verdict::unknown;
+  std::array<std::array<std::optional<Holding>, space_count>, phase_count> memory;
+
+  std::optional<Holding>& at(Phase phase, Space space) {
+    return memory[static_cast<std::size_t>(phase)][static_cast<std::size_t>(space)];
+  }
+  const std::optional<Holding>& at(Phase phase, Space space) const {
+    return memory[static_cast<std::size_t>(phase)][static_cast<std::size_t>(space)];
+  }
+};
+
+/// One row of the table of what would cure it.
+struct Alternative {
+  Engine engine = Engine::deepspeed;
+  int stage = 0;
+  std::string offload_optimizer = "none";
+  std::string offload_param = "none";
+  bool recomputes = true;
+  std::int64_t micro_batch = 1;
+  std::int64_t accumulation_steps = 1;
+  Verdict verdict = Verdict::unknown;
+  int changes = 0;  // settings that differ from what was given
+  double device_bytes = 0;
+  std::optional<double> device_margin_bytes;
+  double host_bytes = 0;
+  std::optional<double> host_margin_bytes;
+  std::string words;  // of our own engine: the overrides that make it
+};
+
+}  // namespace underkeel::doctor

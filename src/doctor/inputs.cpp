@@ -1,0 +1,186 @@
+#include "doctor/inputs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "spec/text_file.h"
+
+namespace underkeel::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using spec::ValueKind;
+
+class Gatherer {
+ public:
+  Gatherer(const Question& question, std::vector<Finding>& findings)
+      : question_(question), findings_(findings) {}
+
+  Inputs gather() {
+    for (const fs::path& path : question_.paths) place(open_document(path, findings_));
+    follow_run_file();
+    count_ranks();
+    return std::move(inputs_);
+  }
+
+ private:
+  void keep(std::optional<Document>& place, Document document) {
+    if (!place) {
+      place = std::move(document);
+      return;
+    }
+    findings_.push_back({.id = "file-passed-over",
+                         .severity = Severity::warning,
+                         .file = document.path,
+                         .slots = {{"other", place->path}}});
+  }
+
+  void place(Document document) {
+    switch (document.kind) {
+      case FileKind::deepspeed_config:
+        return keep(inputs_.deepspeed, std::move(document));
+      case FileKind::run_file:
+        return keep(inputs_.run, std::move(document));
+      case FileKind::export_file:
+        return keep(inputs_.exporting, std::move(document));
+      case FileKind::accelerate_config:
+        return keep(inputs_.accelerate, std::move(document));
+      case FileKind::adapter_config:
+        return keep(inputs_.adapter, std::move(document));
+      case FileKind::generation_config:
+        return keep(inputs_.generation, std::move(document));
+      case FileKind::tokenizer_config:
+        return keep(inputs_.tokenizer, std::move(document));
+      case FileKind::data_shape:
+        return keep(inputs_.data_shape, std::move(document));
+      case FileKind::model_config:
+        return read_model(document.path, document.path);
+      case FileKind::model_folder: {
+        inputs_.model_folder = document.path;
+        const fs::path config = fs::path(document.path) / "config.json";
+        std::error_code status;
+        if (fs::exists(config, status)) read_model(config, document.path);
+        inputs_.others.push_back(std::move(document));
+        return;
+      }
+      case FileKind::hardware:
+        return read_machine(document);
+      default:
+        inputs_.others.push_back(std::move(document));
+    }
+  }
+
+  void refuse(std::string_view id, const Error& error, const fs::path& file,
+              Engine engine = Engine::both) {
+    findings_.push_back({.id = std::string(id),
+                         .severity = Severity::error,
+                         .engine = engine,
+                         .file = file.filename().string(),
+                         .slots = {{"what", error.what}, {"where", error.where}}});
+  }
+
+  void read_model(const fs::path& file, const fs::path& shown) {
+    if (inputs_.model) {
+      findings_.push_back({.id = "file-passed-over",
+                           .severity = Severity::warning,
+                           .file = shown.string(),
+                           .slots = {{"other", inputs_.model_file}}});
+      return;
+    }
+    const auto text = spec::read_text_file(file);
+    if (!text) return refuse("file-unreadable", text.error(), file);
+    auto model = spec::parse_model_config(*text, file.string());
+    inputs_.model_file = file.filename().string();
+    if (!model) {
+      inputs_.model_is_refused = true;
+      const bool is_ours = model.error().code == ErrorCode::unsupported;
+      return refuse(is_ours ? "model-unsupported" : "model-broken", model.error(), file,
+                    is_ours ? Engine::underkeel : Engine::both);
+    }
+    inputs_.model = std::move(*model);
+  }
+
+  void read_machine(const Document& document) {
+    auto machine = spec::read_hardware_file(document.path);
+    if (!machine) return refuse("machine-broken", machine.error(), document.path);
+    if (inputs_.machine) {
+      findings_.push_back({.id = "file-passed-over",
+                           .severity = Severity::warning,
+                           .file = document.path,
+                           .slots = {{"other", inputs_.machine_file}}});
+      return;
+    }
+    inputs_.machine = std::move(*machine);
+    inputs_.machine_file = document.file;
+  }
+
+  /// A path in a run file counts from the working folder; where nothing is there, from the file's own folder.
+  fs::path resolved(const std::string& name) const {
+    std::error_code status;
+    if (fs::exists(name, status)) return name;
+    const fs::path beside = fs::path(inputs_.run->path).parent_path() / name;
+    return fs::exists(beside, status) ? beside : fs::path(name);
+  }
+
+  void follow_run_file() {
+    if (!inputs_.run) return;
+    const spec::Value& root = inputs_.run->root;
+    if (!inputs_.deepspeed) {
+      const spec::Value* named = value_at(root, "deepspeed");
+      if (named != nullptr && named->kind == ValueKind::mapping) {
+        inputs_.deepspeed = Document{.path = inputs_.run->path,
+                                     .file = inputs_.run->file,
+                                     .kind = FileKind::deepspeed_config,
+                                     .root = *named};
+      } else if (named != nullptr && named->kind == ValueKind::text) {
+        Document document = open_document(resolved(named->text), findings_);
+        if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
+          document.kind = FileKind::deepspeed_config;  // the run file says what it is
+        if (document.kind == FileKind::deepspeed_config) inputs_.deepspeed = std::move(document);
+      }
+    }
+    if (inputs_.model || inputs_.model_is_refused) return;
+    if (const auto name = text_at(root, "model_name_or_path")) {
+      const auto folder = spec::find_model_folder(resolved(*name).string());
+      if (folder) {
+        inputs_.model_folder = *folder;
+        const fs::path config = *folder / "config.json";
+        std::error_code status;
+        if (fs::exists(config, status)) read_model(config, *folder);
+      }
+    }
+  }
+
+  void count_ranks() {
+    Ranks& ranks = inputs_.ranks;
+    const std::int64_t nodes = inputs_.machine ? inputs_.machine->nodes : 1;
+    const std::int64_t of_run =
+        inputs_.run ? whole_at(inputs_.run->root, "underkeel.ranks").value_or(0) : 0;
+    const std::int64_t of_accelerate =
+        inputs_.accelerate ? whole_at(inputs_.accelerate->root, "num_processes").value_or(0) : 0;
+    if (question_.ranks) {
+      ranks = {.count = *question_.ranks, .source = "--ranks"};
+    } else if (of_run > 0) {
+      ranks = {.count = of_run, .source = "underkeel.ranks"};
+    } else if (of_accelerate > 0) {
+      ranks = {.count = of_accelerate, .source = "num_processes"};
+    } else if (inputs_.machine && inputs_.machine->gpus_per_node > 0) {
+      ranks = {.count = nodes * inputs_.machine->gpus_per_node, .source = inputs_.machine_file};
+    }
+    ranks.on_node = std::max<std::int64_t>(
+        1, (ranks.count + std::min(nodes, ranks.count) - 1) / std::min(nodes, ranks.count));
+  }
+
+  const Question& question_;
+  std::vector<Finding>& findings_;
+  Inputs inputs_;
+};
+
+}  // namespace
+
+Inputs gather(const Question& question, std::vector<Finding>& findings) {
+  return Gatherer(question, findings).gather();
+}
+
+}  // namespace underkeel::doctor

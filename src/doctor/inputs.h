@@ -1,0 +1,56 @@
+#pragma once
+// All that doctor was given, sorted: which config, which run, which model, which machine.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/document.h"
+#include "doctor/finding.h"
+#include "spec/hardware_spec.h"
+#include "spec/model_spec.h"
+
+namespace underkeel::doctor {
+
+/// What was asked on the command line.
+struct Question {
+  std::vector<std::filesystem::path> paths;
+  std::optional<std::int64_t> ranks;
+  std::optional<std::int64_t> device_budget_bytes;  // of one rank
+  std::optional<std::int64_t> host_budget_bytes;    // of one node
+  std::vector<std::string> changes;                 // key=value, of the run file
+};
+
+/// How many ranks, and who says so.
+struct Ranks {
+  std::int64_t count = 1;
+  std::int64_t on_node = 1;
+  std::string source = "@ranks.default";  // a phrase or a file
+};
+
+struct Inputs {
+  std::optional<Document> deepspeed;
+  std::optional<Document> run;
+  std::optional<Document> exporting;
+  std::optional<Document> accelerate;
+  std::optional<Document> adapter;
+  std::optional<Document> generation;
+  std::optional<Document> tokenizer;
+  std::optional<Document> data_shape;
+  std::vector<Document> others;  // logs, advice, folders, weights, data sets
+  std::optional<spec::ModelSpec> model;
+  std::string model_file;  // config.json or the description
+  std::filesystem::path model_folder;
+  bool model_is_refused = false;
+  std::optional<spec::HardwareSpec> machine;
+  std::string machine_file;
+  Ranks ranks;
+};
+
+/// Opens every path, follows what a run file names (`deepspeed`, `model_name_or_path`), and settles the
+/// number of ranks: --ranks, else underkeel.ranks or num_processes, else the machine's GPUs, else 1.
+Inputs gather(const Question& question, std::vector<Finding>& findings);
+
+}  // namespace underkeel::doctor

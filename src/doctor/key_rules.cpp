@@ -1,0 +1,320 @@
+#include "doctor/key_rules.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "base/nearest_word.h"
+#include "doctor/key_tables.h"
+#include "spec/fields.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using spec::Value;
+using spec::ValueKind;
+
+/// Names that say nothing about where they belong.
+bool is_common_name(std::string_view key) {
+  return key == "enabled" || key == "type" || key == "params" || key == "profile" ||
+         key == "version" || key == "names" || key == "classes" || key == "dtype";
+}
+
+std::string join_key(std::string_view section, std::string_view key) {
+  return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
+}
+
+bool is_in(std::string_view word, std::string_view alternatives) {
+  while (true) {
+    const std::size_t bar = alternatives.find('|');
+    if (word == alternatives.substr(0, bar)) return true;
+    if (bar == std::string_view::npos) return false;
+    alternatives.remove_prefix(bar + 1);
+  }
+}
+
+/// "`none`, `cpu`, `nvme`".
+std::string listed(std::string_view alternatives) {
+  std::string text;
+  while (true) {
+    const std::size_t bar = alternatives.find('|');
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", alternatives.substr(0, bar));
+    if (bar == std::string_view::npos) return text;
+    alternatives.remove_prefix(bar + 1);
+  }
+}
+
+/// What pydantic takes for a truth value.
+bool is_lax_truth(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return is_in(text, "true|false|yes|no|on|off|t|f|y|n|1|0");
+}
+
+/// Digits alone, as pydantic wants a whole number in quotes.
+bool is_plain_digits(std::string_view text) {
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::string_view phrase_of(ValueType type) {
+  constexpr std::string_view names[] = {"@truth",  "@whole",   "@number", "@text",
+                                        "@choice", "@mapping", "@list",   "@any"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+enum class Fit { right, quoted, wrong };
+
+Fit fit_of(const Value& value, ValueType type, bool is_lax) {
+  const bool is_text = value.kind == ValueKind::text;
+  switch (type) {
+    case ValueType::any:
+      return Fit::right;
+    case ValueType::boolean:
+      if (value.kind == ValueKind::boolean) return Fit::right;
+      if (const auto number = spec::to_double(value); number && !is_text)
+        return *number == 0 || *number == 1 ? Fit::right : Fit::wrong;
+      return is_text && is_lax && is_lax_truth(value.text) ? Fit::quoted : Fit::wrong;
+    case ValueType::whole:
+      if (value.kind == ValueKind::number) return spec::to_integer(value) ? Fit::right : Fit::wrong;
+      if (value.kind == ValueKind::boolean && is_lax) return Fit::quoted;
+      return is_text && is_lax && is_plain_digits(value.text) ? Fit::quoted : Fit::wrong;
+    case ValueType::number:
+      if (value.kind == ValueKind::number) return spec::to_double(value) ? Fit::right : Fit::wrong;
+      return is_text && is_lax && spec::parse_double(value.text) ? Fit::quoted : Fit::wrong;
+    case ValueType::text:
+    case ValueType::choice:
+      return is_text ? Fit::right : Fit::wrong;
+    case ValueType::mapping:
+      return value.kind == ValueKind::mapping ? Fit::right : Fit::wrong;
+    case ValueType::list:
+      return value.kind == ValueKind::list ? Fit::right : Fit::wrong;
+  }
+  return Fit::wrong;
+}
+
+class Checker {
+ public:
+  explicit Checker(const KeyQuestion& question) : question_(question) {}
+
+  std::vector<Finding> check() {
+    const Value& root = question_.config.root;
+    if (root.kind != ValueKind::mapping) return {};
+    stage_ = stage_of(root);
+    check_section(*find_section(""), root);
+    return std::move(findings_);
+  }
+
+ private:
+  static std::int64_t stage_of(const Value& root) {
+    if (const Value* zero = root.find("zero_optimization");
+        zero != nullptr && zero->kind == ValueKind::boolean)
+      return zero->boolean ? 1 : 0;
+    if (is_auto_at(root, "zero_optimization.stage")) return 2;
+    return whole_at(root, "zero_optimization.stage").value_or(0);
+  }
+
+  void tell(std::string_view id, Severity severity, std::string_view section,
+            const spec::Entry& entry, std::vector<Slot> slots) {
+    slots.push_back({"key", entry.key});
+    findings_.push_back({.id = std::string(id),
+                         .severity = severity,
+                         .engine = Engine::deepspeed,
+                         .file = question_.config.file,
+                         .key = join_key(section, entry.key),
+                         .line = entry.key_place.line,
+                         .slots = std::move(slots)});
+  }
+
+  void check_section(const SectionTable& table, const Value& mapping) {
+    const bool params_of_another =
+        table.section.name == "optimizer.params" && !is_adam(question_.config.root);
+    for (const spec::Entry& entry : mapping.entries) {
+      const KeyRule* rule = find_key(table, entry.key);
+      if (rule == nullptr) {
+        if (!table.section.is_open && !params_of_another) tell_unknown(table, entry);
+        continue;
+      }
+      check_known(table, *rule, entry);
+      const SectionTable* inner = find_section(join_key(table.section.name, entry.key));
+      if (inner != nullptr && entry.value.kind == ValueKind::mapping)
+        check_section(*inner, entry.value);
+    }
+  }
+
+  static bool is_adam(const Value& root) {
+    std::string type = text_at(root, "optimizer.type").value_or("adam");
+    std::transform(type.begin(), type.end(), type.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return type == "adam" || type == "adamw";
+  }
+
+  void tell_unknown(const SectionTable& table, const spec::Entry& entry) {
+    const Section& section = table.section;
+    const bool is_ignored = section.reader == Reader::lookup;
+    const Severity severity = is_ignored ? Severity::warning : Severity::error;
+    const std::string does = is_ignored                           ? "@does.ignores"
+                             : section.reader == Reader::pydantic ? "@does.rejects"
+                                                                  : "@does.type-error";
+    const std::string place = section.name.empty() ? "@top-level" : std::string(section.name);
+    const bool loss_scale_in_bf16 =
+        section.name.starts_with("bf") && find_key(*find_section("fp16"), entry.key) != nullptr;
+    if (loss_scale_in_bf16)
+      return tell("key-loss-scale-in-bf16", severity, section.name, entry, {});
+    const auto homes = sections_of(entry.key);
+    if (!is_common_name(entry.key) && !homes.empty()) {
+      std::string where;
+      for (const SectionTable* home : homes)
+        where += fmt::format("{}{}", where.empty() ? "" : " / ",
+                             join_key(home->section.name, entry.key));
+      return tell("key-misplaced", severity, section.name, entry,
+                  {{"section", place}, {"home", where}, {"does", does}});
+    }
+    std::vector<std::string> known;
+    for (const KeyRule& rule : table.keys) known.emplace_back(rule.key);
+    if (const std::string nearest = nearest_word(entry.key, known); !nearest.empty())
+      return tell("key-misspelt", severity, section.name, entry,
+                  {{"section", place}, {"nearest", nearest}, {"does", does}});
+    tell("key-unknown", severity, section.name, entry, {{"section", place}, {"does", does}});
+  }
+
+  void check_known(const SectionTable& table, const KeyRule& rule, const spec::Entry& entry) {
+    const std::string_view section = table.section.name;
+    const Value& value = entry.value;
+    if (!rule.special.empty()) {
+      const bool stops = rule.special == "key-in-docs-only" || rule.special == "key-max-grad-norm";
+      const bool changes_nothing = rule.special == "key-dead" ||
+                                   rule.special == "key-practically-dead" ||
+                                   rule.special == "key-activation-checkpointing";
+      tell(rule.special,
+           stops             ? Severity::error
+           : changes_nothing ? Severity::info
+                             : Severity::warning,
+           section, entry, {});
+    }
+    check_spelling(table, rule, entry);
+    const bool is_auto = value.kind == ValueKind::text && value.text == "auto";
+    if (is_auto) return check_auto(table.section, entry);
+    if (value.kind == ValueKind::null && rule.fallback == "null") return;
+    if (section.empty() && entry.key == "zero_optimization" && value.kind == ValueKind::boolean)
+      return tell("zero-as-boolean", Severity::warning, section, entry,
+                  {{"found", spec::shown(value)}, {"stage", value.boolean ? "1" : "0"}});
+    const bool is_lax = table.section.reader == Reader::pydantic;
+    const Fit fit = fit_of(value, rule.type, is_lax);
+    if (fit == Fit::wrong) return tell_wrong_type(table.section, rule, entry);
+    if (fit == Fit::quoted)
+      tell("value-quoted", Severity::warning, section, entry,
+           {{"found", spec::shown(value)}, {"wanted", std::string(phrase_of(rule.type))}});
+    check_range(table.section, rule, entry);
+    check_stage(table, rule, entry);
+  }
+
+  void check_spelling(const SectionTable& table, const KeyRule& rule, const spec::Entry& entry) {
+    if (rule.other.empty()) return;
+    const Value* parent = value_at(question_.config.root, table.section.name);
+    const bool has_both = parent != nullptr && parent->find(rule.other) != nullptr;
+    const std::string_view section = table.section.name;
+    if (has_both && (rule.is_old || std::string_view(rule.key) > rule.other))
+      tell("key-two-spellings", Severity::error, section, entry,
+           {{"other", std::string(rule.other)},
+            {"does", rule.is_old ? "@does.asserts" : "@does.rejects"}});
+    else if (rule.is_old)
+      tell("key-deprecated", Severity::warning, section, entry,
+           {{"new", rule.other.starts_with("offload")
+                        ? fmt::format("{}: {{\"device\": \"cpu\"}}", rule.other)
+                        : std::string(rule.other)}});
+  }
+
+  void check_auto(const Section& section, const spec::Entry& entry) {
+    if (question_.auto_is_filled_in && is_filled_in(section.name, entry.key)) return;
+    const bool is_removed = section.reader == Reader::pydantic;
+    if (question_.auto_is_filled_in)
+      return tell("auto-nobody-fills", Severity::error, section.name, entry, {});
+    tell(is_removed ? "auto-is-absent" : "auto-stays-text",
+         is_removed ? Severity::info : Severity::error, section.name, entry, {});
+  }
+
+  void tell_wrong_type(const Section& section, const KeyRule& rule, const spec::Entry& entry) {
+    const Value& value = entry.value;
+    std::string does = "@does.uses-as-is";
+    Severity severity = Severity::error;
+    if (section.reader == Reader::pydantic) {
+      does = "@does.rejects";
+    } else if (rule.type == ValueType::boolean) {
+      // Python asks only whether the value is empty.
+      does = "@does.takes-as-true";
+      severity = Severity::warning;
+    } else if (rule.key == "gradient_clipping" || section.reader == Reader::arguments) {
+      does = "@does.fails-at-step-1";
+    } else if (rule.type == ValueType::mapping || section.name.empty()) {
+      does = "@does.fails-at-start";
+    }
+    tell("value-wrong-type", severity, section.name, entry,
+         {{"found", spec::shown(value)},
+          {"kind", fmt::format("@kind.{}", static_cast<int>(value.kind))},
+          {"wanted", std::string(phrase_of(rule.type))},
+          {"does", does}});
+  }
+
+  void check_range(const Section& section, const KeyRule& rule, const spec::Entry& entry) {
+    const Value& value = entry.value;
+    const std::string does = section.reader == Reader::pydantic ? "@does.rejects"
+                             : section.name.empty()             ? "@does.fails-at-start"
+                                                                : "@does.uses-as-is";
+    if (rule.type == ValueType::choice && !is_in(value.text, rule.choices))
+      return tell(
+          "value-not-a-choice", Severity::error, section.name, entry,
+          {{"found", spec::shown(value)}, {"choices", listed(rule.choices)}, {"does", does}});
+    if (rule.type != ValueType::whole && rule.type != ValueType::number) return;
+    const auto number = spec::to_double(value);
+    if (!number || (*number >= rule.least && *number <= rule.most)) return;
+    const auto bound = [](double limit) { return fmt::format("{}", limit); };
+    tell("value-out-of-range", Severity::error, section.name, entry,
+         {{"found", spec::shown(value)},
+          {"range", rule.most < 1e300 ? fmt::format("{} - {}", bound(rule.least), bound(rule.most))
+                                      : fmt::format(">= {}", bound(rule.least))},
+          {"does", does}});
+  }
+
+  /// A value that is the default changes nothing anyway.
+  bool is_default(const KeyRule& rule, const Value& value) const {
+    if (value.kind == ValueKind::boolean)
+      return rule.fallback == (value.boolean ? "true" : "false");
+    const auto number = spec::to_double(value);
+    return number && spec::parse_double(rule.fallback) == number;
+  }
+
+  void check_stage(const SectionTable& table, const KeyRule& rule, const spec::Entry& entry) {
+    const bool acts = rule.stages.empty() || stage_ < 0 || stage_ > 3 ||
+                      rule.stages.find(static_cast<char>('0' + stage_)) != std::string_view::npos;
+    if (acts || is_default(rule, entry.value)) return;
+    if (rule.type == ValueType::mapping && entry.key.starts_with("offload")) {
+      const auto device = text_at(entry.value, "device").value_or("none");
+      if (device == "none") return;
+      return tell("offload-without-effect", Severity::warning, table.section.name, entry,
+                  {{"stage", fmt::format("{}", stage_)}, {"stages", joined(rule.stages)}});
+    }
+    tell("key-without-effect-at-stage", Severity::info, table.section.name, entry,
+         {{"stage", fmt::format("{}", stage_)}, {"stages", joined(rule.stages)}});
+  }
+
+  static std::string joined(std::string_view digits) {
+    std::string text;
+    for (const char digit : digits) text += fmt::format("{}{}", text.empty() ? "" : ", ", digit);
+    return text;
+  }
+
+  const KeyQuestion& question_;
+  std::int64_t stage_ = 0;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> check_keys(const KeyQuestion& question) {
+  return Checker(question).check();
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,21 @@
+#pragma once
+// Holds a DeepSpeed config against the tables of its keys.
+
+#include <vector>
+
+#include "doctor/document.h"
+#include "doctor/finding.h"
+
+namespace underkeel::doctor {
+
+struct KeyQuestion {
+  const Document& config;
+  /// The HF Trainer or accelerate fills in "auto" before DeepSpeed sees the file.
+  bool auto_is_filled_in = true;
+};
+
+/// One finding for each key that is unknown, misplaced, misspelt, out of use, without effect, of a wrong
+/// type or out of range, with what DeepSpeed makes of it.
+std::vector<Finding> check_keys(const KeyQuestion& question);
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,205 @@
+#include "doctor/own_engine.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "doctor/config_rules.h"
+#include "planner/fit.h"
+#include "planner/planner.h"
+#include "render/render.h"
+#include "spec/examine_run.h"
+#include "spec/text_file.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using spec::Value;
+
+/// A run file in the config's own words, for those who give a config alone: it disagrees nowhere.
+std::string run_text_of(const Value& config) {
+  std::string text = "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\n";
+  const auto add = [&](std::string_view key, std::string_view path) {
+    if (const Value* value = value_at(config, path); value != nullptr && spec::to_double(*value))
+      text += fmt::format("{}: {}\n", key, value->text);
+  };
+  add("per_device_train_batch_size", "train_micro_batch_size_per_gpu");
+  add("gradient_accumulation_steps", "gradient_accumulation_steps");
+  add("max_grad_norm", "gradient_clipping");
+  add("learning_rate", "optimizer.params.lr");
+  add("adam_epsilon", "optimizer.params.eps");
+  add("weight_decay", "optimizer.params.weight_decay");
+  if (value_at(config, "optimizer") != nullptr && !number_at(config, "optimizer.params.lr"))
+    text += "learning_rate: 0.001\n";
+  const bool bf16 = truth_at(config, "bf16.enabled").value_or(false) ||
+                    truth_at(config, "bfloat16.enabled").value_or(false) ||
+                    is_auto_at(config, "bf16.enabled");
+  if (bf16) text += "bf16: true\n";
+  if (truth_at(config, "fp16.enabled").value_or(false) && !bf16) text += "fp16: true\n";
+  return text;
+}
+
+struct Words {
+  std::string text;
+  std::filesystem::path file;
+  std::vector<std::string> changes;
+};
+
+/// The run as it would be started with these files.
+std::optional<Words> words_of(const Question& question, const Inputs& inputs) {
+  Words words;
+  if (inputs.run) {
+    const auto text = spec::read_text_file(inputs.run->path);
+    if (!text) return std::nullopt;
+    words = {.text = *text, .file = inputs.run->path};
+  } else if (inputs.deepspeed && inputs.deepspeed->root.kind == spec::ValueKind::mapping) {
+    words = {.text = run_text_of(inputs.deepspeed->root), .file = inputs.deepspeed->path};
+  } else {
+    return std::nullopt;
+  }
+  const Value empty;
+  const Value& root = inputs.run ? inputs.run->root : empty;
+  // A case may leave out what depends on where things lie.
+  const auto fill = [&](std::string_view key, std::string_view value) {
+    if (value_at(root, key) == nullptr) words.changes.push_back(fmt::format("{}={}", key, value));
+  };
+  fill("model_name_or_path",
+       inputs.model_folder.empty() ? std::string("model") : inputs.model_folder.string());
+  fill("output_dir", "out");
+  fill("template", "empty");
+  if (inputs.deepspeed && inputs.deepspeed->path != words.file)
+    words.changes.push_back(fmt::format("deepspeed={}", inputs.deepspeed->path));
+  else if (!inputs.run)
+    words.changes.push_back(fmt::format("deepspeed={}", words.file.string()));
+  words.changes.insert(words.changes.end(), question.changes.begin(), question.changes.end());
+  return words;
+}
+
+Space space_of(plan::MemorySpace space) {
+  switch (space) {
+    case plan::MemorySpace::device:
+      return Space::device;
+    case plan::MemorySpace::pinned_host:
+      return Space::pinned_host;
+    case plan::MemorySpace::host:
+      return Space::host;
+    default:
+      return Space::nvme;
+  }
+}
+
+class OwnEngine {
+ public:
+  OwnEngine(const Question& question, const Inputs& inputs, Diagnosis& diagnosis)
+      : question_(question), inputs_(inputs), diagnosis_(diagnosis) {}
+
+  void look() {
+    const auto words = words_of(question_, inputs_);
+    if (!words) return;
+    const spec::WorldSize world{inputs_.ranks.count, inputs_.ranks.source.starts_with('@')
+                                                         ? "counted as 1"
+                                                         : inputs_.ranks.source};
+    auto readout = spec::examine_run_text(words->text, words->file, words->changes, world);
+    if (!readout) return;  // the document's own finding says why
+    for (const spec::Problem& problem : readout->problems.all()) tell(problem);
+    if (!readout->problems.empty()) return;
+    for (const std::string& note : readout->run.notes)
+      diagnosis_.findings.push_back({.id = "underkeel-note",
+                                     .engine = Engine::underkeel,
+                                     .file = file_name(),
+                                     .slots = {{"what", note}}});
+    if (inputs_.model) plan(readout->run);
+  }
+
+ private:
+  std::string file_name() const {
+    return inputs_.run ? inputs_.run->file : inputs_.deepspeed->file;
+  }
+
+  void tell(const spec::Problem& problem) {
+    const bool is_later = problem.code == ErrorCode::unsupported;
+    // "ds_config.json: zero_optimization.stage (line 4)": the file, the key and the line.
+    std::string key = problem.key, file = file_name();
+    if (inputs_.deepspeed && key.starts_with(inputs_.deepspeed->file + ": ")) {
+      file = inputs_.deepspeed->file;
+      key.erase(0, file.size() + 2);
+    }
+    int line = 0;
+    if (const std::size_t at = key.rfind(" (line "); at != std::string::npos) {
+      line = std::atoi(key.c_str() + at + 7);
+      key.erase(at);
+    }
+    diagnosis_.findings.push_back(
+        {.id = is_later ? "underkeel-cannot-yet" : "underkeel-refuses",
+         .severity = Severity::error,
+         .engine = Engine::underkeel,
+         .file = file,
+         .key = key,
+         .line = line,
+         .slots = {{"key", key}, {"what", problem.what}, {"fix", problem.fix}}});
+  }
+
+  void plan(spec::RunConfig run) {
+    if (question_.device_budget_bytes) run.device_budget_bytes = question_.device_budget_bytes;
+    if (question_.host_budget_bytes) run.host_budget_bytes = question_.host_budget_bytes;
+    spec::resolve_auto(run, inputs_.model->width);
+    const spec::HardwareSpec machine = inputs_.machine ? *inputs_.machine : spec::this_machine();
+    const planner::FitQuestion question{
+        .model = *inputs_.model,
+        .run = run,
+        .machine = machine,
+        .placement = planner::spread_evenly(machine, inputs_.ranks.count, false)};
+    const plan::Plan plan = planner::make_plan_on(question);
+    const planner::Room room = planner::room_of(run, machine, question.placement);
+    fill(plan, room);
+    const auto shortage = planner::shortage_of(plan, room);
+    diagnosis_.underkeel.verdict = shortage ? Verdict::fails : Verdict::runs;
+    diagnosis_.findings.push_back({.id = shortage ? "underkeel-does-not-fit" : "underkeel-fits",
+                                   .severity = shortage ? Severity::error : Severity::info,
+                                   .engine = Engine::underkeel,
+                                   .file = file_name(),
+                                   .slots = slots_of(plan, room, shortage)});
+  }
+
+  static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room,
+                                    const std::optional<planner::Shortage>& shortage) {
+    const auto size = [](std::int64_t bytes) { return amount(static_cast<double>(bytes)); };
+    std::vector<Slot> slots = {
+        {"device", size(plan.layout.size_bytes[index(plan::MemorySpace::device)])},
+        {"host", size(planner::needed_bytes(plan, room, std::nullopt))}};
+    if (!shortage) return slots;
+    const plan::MemorySpace space = shortage->space.value_or(plan::MemorySpace::host);
+    slots.push_back({"space", fmt::format("@space.{}", shortage->space ? name_of(space) : "node")});
+    slots.push_back({"needed", size(shortage->needed_bytes)});
+    slots.push_back({"allowed", capacity(shortage->allowed_bytes)});
+    return slots;
+  }
+
+  void fill(const plan::Plan& plan, const planner::Room& room) {
+    for (std::size_t p = 0; p < phase_count; ++p)
+      for (int s = 0; s < plan::memory_space_count; ++s) {
+        const auto space = static_cast<plan::MemorySpace>(s);
+        const std::int64_t size =
+            render::bytes_of_phase(plan, static_cast<render::Phase>(p), space);
+        if (size == 0) continue;
+        Holding holding;
+        holding.add("plan", static_cast<double>(size));
+        if (const auto budget = planner::budget_of(plan, room, space))
+          holding.limit_bytes = static_cast<double>(budget->size_bytes);
+        diagnosis_.underkeel.at(static_cast<Phase>(p), space_of(space)) = holding;
+      }
+  }
+
+  const Question& question_;
+  const Inputs& inputs_;
+  Diagnosis& diagnosis_;
+};
+
+}  // namespace
+
+void look_at_own_engine(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
+  OwnEngine(question, inputs, diagnosis).look();
+}
+
+}  // namespace underkeel::doctor

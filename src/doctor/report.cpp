@@ -1,0 +1,115 @@
+// A diagnosis as text for people and as JSON for machines.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "doctor/doctor.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json memory_of(const Forecast& forecast) {
+  Json memory = Json::object();
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    Json spaces = Json::object();
+    for (std::size_t s = 0; s < space_count; ++s) {
+      const auto& holding = forecast.memory[p][s];
+      if (!holding) continue;
+      Json terms = Json::object();
+      for (const Term& term : holding->terms)
+        terms[std::string(term.name)] =
+            static_cast<std::int64_t>((term.low_bytes + term.high_bytes) / 2);
+      Json one = {
+          {"bytes", static_cast<std::int64_t>(holding->expected())},
+          {"low_bytes", static_cast<std::int64_t>(holding->low())},
+          {"high_bytes", static_cast<std::int64_t>(holding->high())},
+          {"margin_bytes", holding->limit_bytes ? Json(static_cast<std::int64_t>(
+                                                      *holding->limit_bytes - holding->expected()))
+                                                : Json()},
+          {"terms", terms}};
+      spaces[std::string(name_of(static_cast<Space>(s)))] = one;
+    }
+    if (!spaces.empty()) memory[std::string(name_of(static_cast<Phase>(p)))] = spaces;
+  }
+  return memory;
+}
+
+Json engine_of(const Forecast& forecast) {
+  return {{"verdict", name_of(forecast.verdict)}, {"memory", memory_of(forecast)}};
+}
+
+Json bytes_or_null(const std::optional<double>& bytes) {
+  return bytes ? Json(static_cast<std::int64_t>(*bytes)) : Json();
+}
+
+Json alternative_of(const Alternative& row) {
+  return {{"engine", name_of(row.engine)},
+          {"stage", row.stage},
+          {"offload_optimizer", row.offload_optimizer},
+          {"offload_param", row.offload_param},
+          {"recompute", row.recomputes},
+          {"micro_batch", row.micro_batch},
+          {"accumulation_steps", row.accumulation_steps},
+          {"verdict", name_of(row.verdict)},
+          {"changes", row.changes},
+          {"device_bytes", static_cast<std::int64_t>(row.device_bytes)},
+          {"device_margin_bytes", bytes_or_null(row.device_margin_bytes)},
+          {"host_bytes", static_cast<std::int64_t>(row.host_bytes)},
+          {"host_margin_bytes", bytes_or_null(row.host_margin_bytes)},
+          {"words", row.words}};
+}
+
+std::string place_of(const Finding& finding) {
+  std::string place = finding.file;
+  if (finding.line > 0) place += fmt::format(":{}", finding.line);
+  if (!finding.key.empty()) place += fmt::format("{}{}", place.empty() ? "" : " ", finding.key);
+  return place;
+}
+
+}  // namespace
+
+std::string to_json(const Diagnosis& diagnosis, Language language) {
+  Json findings = Json::array();
+  for (const Finding& finding : diagnosis.findings)
+    findings.push_back({{"id", finding.id},
+                        {"severity", name_of(finding.severity)},
+                        {"certainty", name_of(finding.certainty)},
+                        {"engine", name_of(finding.engine)},
+                        {"file", finding.file},
+                        {"line", finding.line > 0 ? Json(finding.line) : Json()},
+                        {"key", finding.key},
+                        {"message", message_of(finding, language)},
+                        {"fix", fix_of(finding, language)}});
+  Json alternatives = Json::array();
+  for (const Alternative& row : diagnosis.alternatives) alternatives.push_back(alternative_of(row));
+  const Json all = {{"findings", findings},
+                    {"engines",
+                     {{"deepspeed", engine_of(diagnosis.deepspeed)},
+                      {"underkeel", engine_of(diagnosis.underkeel)}}},
+                    {"alternatives", alternatives}};
+  // A file's text may be no UTF-8; the report stays JSON.
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_text(const Diagnosis& diagnosis, Language language) {
+  std::string text;
+  for (const Finding& finding : diagnosis.findings) {
+    const std::string severity = fmt::format("severity.{}", name_of(finding.severity));
+    const std::string engine = fmt::format("engine.{}", name_of(finding.engine));
+    const std::string certainty = fmt::format("certainty.{}", name_of(finding.certainty));
+    text += fmt::format("{} ({}, {})  {}\n", phrase(severity, language), phrase(engine, language),
+                        phrase(certainty, language), place_of(finding));
+    text += fmt::format("  {}\n", message_of(finding, language));
+    if (const std::string fix = fix_of(finding, language); !fix.empty())
+      text += fmt::format("  {}{}\n", phrase("fix", language), fix);
+  }
+  for (const auto& [name, forecast] :
+       {std::pair{"deepspeed", &diagnosis.deepspeed}, std::pair{"underkeel", &diagnosis.underkeel}})
+    text += fmt::format("{}: {}\n", phrase(fmt::format("engine.{}", name), language),
+                        phrase(fmt::format("verdict.{}", name_of(forecast->verdict)), language));
+  return text;
+}
+
+}  // namespace underkeel::doctor

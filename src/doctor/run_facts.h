@@ -1,0 +1,46 @@
+#pragma once
+// What a LLaMA-Factory run file asks for, read leniently with the defaults of LLaMA-Factory and the Trainer.
+// Not here: what our own engine makes of it, which is spec::examine_run_text().
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/value.h"
+
+namespace underkeel::doctor {
+
+struct RunFacts {
+  std::int64_t micro_batch = 8;
+  std::int64_t evaluation_batch = 8;
+  std::int64_t accumulation_steps = 1;
+  std::int64_t cutoff_tokens = 2048;
+  double learning_rate = 5e-5;
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double max_grad_norm = 1;
+  double warmup_steps = 0;
+  double warmup_ratio = 0;
+  bool bf16 = false;
+  bool fp16 = false;
+  bool pure_bf16 = false;
+  bool recomputes = true;  // disable_gradient_checkpointing: false
+  bool is_lora = true;
+  std::int64_t lora_rank = 8;
+  std::vector<std::string> lora_targets = {"all"};
+  std::int64_t quantization_bits = 0;  // 0: none
+  bool double_quantization = true;
+  bool evaluates = false;
+  bool keeps_logits = false;  // compute_accuracy or predict_with_generate
+  bool saves = true;
+  std::string save_every;  // "100 steps", "epoch"
+  bool saves_model_only = false;
+  bool resumes = false;
+  std::string template_name;
+};
+
+RunFacts run_facts(const spec::Value& root);
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,213 @@
+// A DeepSpeed config beside a run file: the batch equation, and values that both give.
+
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "doctor/config_rules.h"
+#include "doctor/run_facts.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using spec::Value;
+
+struct Batch {
+  std::optional<std::int64_t> train, micro, steps;  // as the config gives them
+};
+
+Batch batch_in(const Value& root) {
+  return {.train = whole_at(root, "train_batch_size"),
+          .micro = whole_at(root, "train_micro_batch_size_per_gpu"),
+          .steps = whole_at(root, "gradient_accumulation_steps")};
+}
+
+Finding finding(const Inputs& inputs, std::string_view id, Severity severity, std::string_view key,
+                std::vector<Slot> slots) {
+  return {.id = std::string(id),
+          .severity = severity,
+          .engine = Engine::deepspeed,
+          .file = inputs.deepspeed->file,
+          .key = std::string(key),
+          .line = line_of(inputs.deepspeed->root, key),
+          .slots = std::move(slots)};
+}
+
+std::string number(double value) {
+  return fmt::format("{}", value);
+}
+std::string number(std::int64_t value) {
+  return fmt::format("{}", value);
+}
+
+/// A key that both files have. The Trainer compares them and refuses a difference.
+struct Pair {
+  std::string_view config_key;
+  std::string_view run_key;
+  double (*run_value)(const RunFacts&);
+};
+
+constexpr std::array pairs = {
+    Pair{"train_micro_batch_size_per_gpu", "per_device_train_batch_size",
+         [](const RunFacts& r) { return static_cast<double>(r.micro_batch); }},
+    Pair{"gradient_clipping", "max_grad_norm", [](const RunFacts& r) { return r.max_grad_norm; }},
+    Pair{"optimizer.params.lr", "learning_rate", [](const RunFacts& r) { return r.learning_rate; }},
+    Pair{"optimizer.params.eps", "adam_epsilon", [](const RunFacts& r) { return r.epsilon; }},
+    Pair{"optimizer.params.weight_decay", "weight_decay",
+         [](const RunFacts& r) { return r.weight_decay; }},
+    Pair{"scheduler.params.warmup_max_lr", "learning_rate",
+         [](const RunFacts& r) { return r.learning_rate; }},
+    Pair{"scheduler.params.warmup_num_steps", "warmup_steps",
+         [](const RunFacts& r) { return r.warmup_steps; }},
+};
+
+/// DeepSpeed's own default, where the config has an optimizer and leaves the key out.
+struct Default {
+  std::string_view config_key;
+  std::string_view run_key;
+  double value;
+  double (*run_value)(const RunFacts&);
+};
+constexpr std::array defaults = {
+    Default{"optimizer.params.lr", "learning_rate", 1e-3,
+            [](const RunFacts& r) { return r.learning_rate; }},
+    Default{"optimizer.params.eps", "adam_epsilon", 1e-8,
+            [](const RunFacts& r) { return r.epsilon; }},
+    Default{"optimizer.params.weight_decay", "weight_decay", 0,
+            [](const RunFacts& r) { return r.weight_decay; }},
+};
+
+void check_flag(const Inputs& inputs, std::string_view section, std::string_view run_key,
+                bool run_value, std::vector<Finding>& findings) {
+  const std::string key = fmt::format("{}.enabled", section);
+  const Value& root = inputs.deepspeed->root;
+  if (value_at(root, section) == nullptr || is_auto_at(root, key)) return;
+  const bool enabled = truth_at(root, key).value_or(false);
+  if (enabled == run_value) return;
+  findings.push_back(finding(inputs, "run-value-differs", Severity::error, key,
+                             {{"key", key},
+                              {"value", enabled ? "true" : "false"},
+                              {"file", inputs.deepspeed->file},
+                              {"run_key", std::string(run_key)},
+                              {"run_value", run_value ? "true" : "false"},
+                              {"run_file", inputs.run->file}}));
+}
+
+void check_betas(const Inputs& inputs, const RunFacts& run, std::vector<Finding>& findings) {
+  const Value* betas = value_at(inputs.deepspeed->root, "optimizer.params.betas");
+  if (betas == nullptr || betas->kind != spec::ValueKind::list || betas->items.size() != 2) return;
+  const auto first = spec::to_double(betas->items[0]), second = spec::to_double(betas->items[1]);
+  if (!first || !second || (*first == run.beta1 && *second == run.beta2)) return;
+  findings.push_back(finding(inputs, "run-value-differs", Severity::error, "optimizer.params.betas",
+                             {{"key", "optimizer.params.betas"},
+                              {"value", fmt::format("[{}, {}]", *first, *second)},
+                              {"file", inputs.deepspeed->file},
+                              {"run_key", "adam_beta1, adam_beta2"},
+                              {"run_value", fmt::format("[{}, {}]", run.beta1, run.beta2)},
+                              {"run_file", inputs.run->file}}));
+}
+
+}  // namespace
+
+void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
+  const Batch batch = batch_in(inputs.deepspeed->root);
+  const std::int64_t ranks = inputs.ranks.count;
+  const auto run = inputs.run ? std::optional(run_facts(inputs.run->root)) : std::nullopt;
+  const std::vector<Slot> counts = {{"ranks", number(ranks)}, {"source", inputs.ranks.source}};
+  const auto with = [&](std::vector<Slot> slots) {
+    slots.insert(slots.end(), counts.begin(), counts.end());
+    return slots;
+  };
+
+  // Beside a run file the Trainer compares first, with its own product.
+  if (run && batch.steps && *batch.steps != run->accumulation_steps)
+    findings.push_back(finding(
+        inputs, "accumulation-differs", Severity::error, "gradient_accumulation_steps",
+        with({{"value", number(*batch.steps)},
+              {"run_value", number(run->accumulation_steps)},
+              {"file", inputs.deepspeed->file},
+              {"run_file", inputs.run->file},
+              {"micro", number(run->micro_batch)},
+              {"product", number(run->micro_batch * *batch.steps * ranks)},
+              {"run_product", number(run->micro_batch * run->accumulation_steps * ranks)}})));
+  if (run && batch.train) {
+    const std::int64_t product = run->micro_batch * run->accumulation_steps * ranks;
+    if (product != *batch.train) {
+      const std::int64_t one = run->micro_batch * ranks;
+      const bool divides = one > 0 && *batch.train % one == 0;
+      findings.push_back(
+          finding(inputs, divides ? "batch-differs-from-run" : "batch-cannot-be-made",
+                  Severity::error, "train_batch_size",
+                  with({{"value", number(*batch.train)},
+                        {"file", inputs.deepspeed->file},
+                        {"run_file", inputs.run->file},
+                        {"micro", number(run->micro_batch)},
+                        {"steps", number(run->accumulation_steps)},
+                        {"product", number(product)},
+                        {"needed_steps", divides ? number(*batch.train / one) : "-"}})));
+    }
+  }
+  // DeepSpeed's own check, of what the config itself gives.
+  const std::int64_t micro = batch.micro.value_or(run ? run->micro_batch : 0);
+  if (batch.train && batch.micro && batch.steps) {
+    const std::int64_t product = *batch.micro * *batch.steps * ranks;
+    if (product != *batch.train)
+      findings.push_back(finding(inputs, "batch-equation", Severity::error, "train_batch_size",
+                                 with({{"value", number(*batch.train)},
+                                       {"micro", number(micro)},
+                                       {"steps", number(*batch.steps)},
+                                       {"product", number(product)}})));
+  } else if (batch.train && !run &&
+             *batch.train % (std::max<std::int64_t>(1, micro) * ranks) != 0) {
+    findings.push_back(finding(inputs, "batch-no-multiple", Severity::error, "train_batch_size",
+                               with({{"value", number(*batch.train)},
+                                     {"micro", number(std::max<std::int64_t>(1, micro))}})));
+  }
+  const Value& root = inputs.deepspeed->root;
+  const bool nothing = value_at(root, "train_batch_size") == nullptr &&
+                       value_at(root, "train_micro_batch_size_per_gpu") == nullptr;
+  if (nothing && !run && !truth_at(root, "elasticity.enabled").value_or(false))
+    findings.push_back(
+        finding(inputs, "batch-is-missing", Severity::error, "train_batch_size", {}));
+}
+
+void check_against_run_file(const Inputs& inputs, std::vector<Finding>& findings) {
+  if (!inputs.run) return;
+  const RunFacts run = run_facts(inputs.run->root);
+  const Value& root = inputs.deepspeed->root;
+  for (const Pair& pair : pairs) {
+    const auto value = number_at(root, pair.config_key);
+    if (!value || *value == pair.run_value(run)) continue;
+    findings.push_back(finding(inputs, "run-value-differs", Severity::error, pair.config_key,
+                               {{"key", std::string(pair.config_key)},
+                                {"value", number(*value)},
+                                {"file", inputs.deepspeed->file},
+                                {"run_key", std::string(pair.run_key)},
+                                {"run_value", number(pair.run_value(run))},
+                                {"run_file", inputs.run->file}}));
+  }
+  check_betas(inputs, run, findings);
+  check_flag(inputs, "fp16", "fp16", run.fp16, findings);
+  check_flag(inputs, value_at(root, "bfloat16") != nullptr ? "bfloat16" : "bf16", "bf16", run.bf16,
+             findings);
+  if (value_at(root, "optimizer") != nullptr)
+    for (const Default& each : defaults)
+      if (value_at(root, each.config_key) == nullptr && each.run_value(run) != each.value)
+        findings.push_back(finding(inputs, "run-value-lost", Severity::warning, each.config_key,
+                                   {{"key", std::string(each.config_key)},
+                                    {"value", number(each.value)},
+                                    {"run_key", std::string(each.run_key)},
+                                    {"run_value", number(each.run_value(run))},
+                                    {"run_file", inputs.run->file}}));
+  const bool warmup_is_auto = is_auto_at(root, "scheduler.params.warmup_num_steps");
+  if (warmup_is_auto && run.warmup_steps == 0 && run.warmup_ratio == 0)
+    findings.push_back(finding(inputs, "warmup-becomes-zero", Severity::warning,
+                               "scheduler.params.warmup_num_steps",
+                               {{"run_file", inputs.run->file}}));
+  if (run.pure_bf16 && stage_in(root) == 3)
+    findings.push_back(finding(inputs, "pure-bf16-at-stage-3", Severity::error,
+                               "zero_optimization.stage", {{"run_file", inputs.run->file}}));
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,50 @@
+#pragma once
+// What findings say, in each language. One entry a rule; rules themselves are elsewhere.
+// `{name}` is a slot that the finding fills; both languages have the same ones (a test holds it).
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/finding.h"
+
+namespace underkeel::doctor {
+
+enum class Language { english, chinese };
+
+struct Text {
+  std::string_view english;
+  std::string_view chinese;
+};
+
+/// Of a finding, by its id.
+struct Wording {
+  std::string_view id;
+  Text message;
+  Text fix = {};  // may be empty
+};
+
+/// Of a part of a sentence, for slots whose text is `@id`.
+struct Phrase {
+  std::string_view id;
+  Text text;
+};
+
+// The tables, by subject.
+std::span<const Wording> key_wordings();
+std::span<const Wording> config_wordings();
+std::span<const Phrase> phrases();
+
+/// All tables.
+std::vector<std::span<const Wording>> all_wordings();
+
+/// Nullptr when there is none.
+const Wording* find_wording(std::string_view id);
+
+std::string message_of(const Finding& finding, Language language);
+std::string fix_of(const Finding& finding, Language language);
+/// The phrase `id` alone; UK_CHECK that there is one.
+std::string_view phrase(std::string_view id, Language language);
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,332 @@
+// What findings about keys that meet say.
+
+#include <array>
+
+#include "doctor/wording.h"
+
+namespace underkeel::doctor {
+namespace {
+
+constexpr std::array wordings = {
+    Wording{
+        "run-value-differs",
+        {"`{key}` is {value} ({file}), `{run_key}` is {run_value} ({run_file}): the HF Trainer "
+         "stops "
+         "with a ValueError",
+         "`{key}` 为 {value}（{file}），`{run_key}` 为 {run_value}（{run_file}）：HF Trainer 以 "
+         "ValueError 停止"},
+        {"write \"auto\" in {file}, or the same value in both",
+         "在 {file} 中写 \"auto\"，或让两处一致"}},
+    Wording{
+        "run-value-lost",
+        {"`{key}` is left out, so DeepSpeed takes its own default {value}, while `{run_key}` is "
+         "{run_value} ({run_file}); nobody compares them",
+         "没有写 `{key}`，DeepSpeed 取自己的默认值 {value}，而 `{run_key}` 为 "
+         "{run_value}（{run_file}）；没有人会比较两者"},
+        {"write \"auto\"", "请写 \"auto\""}},
+    Wording{
+        "accumulation-differs",
+        {"gradient_accumulation_steps is {value} in {file} and {run_value} in {run_file}: on "
+         "{ranks} "
+         "ranks ({source}) the one gives {micro} x {value} x {ranks} = {product}, the other "
+         "{micro} x "
+         "{run_value} x {ranks} = {run_product}; the HF Trainer stops with a ValueError",
+         "gradient_accumulation_steps 在 {file} 为 {value}，在 {run_file} 为 {run_value}：{ranks} "
+         "个 "
+         "rank（{source}）时，前者给出 {micro} x {value} x {ranks} = {product}，后者给出 {micro} x "
+         "{run_value} x {ranks} = {run_product}；HF Trainer 以 ValueError 停止"},
+        {"write \"auto\", or the same value in both", "请写 \"auto\"，或让两处一致"}},
+    Wording{"batch-differs-from-run",
+            {"train_batch_size is {value} ({file}), while {run_file} gives {micro} x {steps} x "
+             "{ranks} = "
+             "{product} on {ranks} ranks ({source}): the HF Trainer stops with a ValueError",
+             "train_batch_size 为 {value}（{file}），而 {run_file} 在 {ranks} 个 "
+             "rank（{source}）时给出 "
+             "{micro} x {steps} x {ranks} = {product}：HF Trainer 以 ValueError 停止"},
+            {"write \"auto\"; or gradient_accumulation_steps {needed_steps}, which makes {value}",
+             "请写 \"auto\"；或把 gradient_accumulation_steps 设为 {needed_steps}，即得 {value}"}},
+    Wording{"batch-cannot-be-made",
+            {"train_batch_size is {value} ({file}), while {run_file} gives {micro} x {steps} x "
+             "{ranks} = "
+             "{product} on {ranks} ranks ({source}); no accumulation makes {value}: the HF Trainer "
+             "stops "
+             "with a ValueError",
+             "train_batch_size 为 {value}（{file}），而 {run_file} 在 {ranks} 个 "
+             "rank（{source}）时给出 "
+             "{micro} x {steps} x {ranks} = {product}；任何累积步数都得不到 {value}：HF Trainer 以 "
+             "ValueError 停止"},
+            {"write \"auto\"", "请写 \"auto\""}},
+    Wording{"batch-equation",
+            {"train_batch_size {value} is not train_micro_batch_size_per_gpu {micro} x "
+             "gradient_accumulation_steps {steps} x {ranks} ranks ({source}) = {product}: "
+             "DeepSpeed stops "
+             "with an AssertionError",
+             "train_batch_size {value} 不等于 train_micro_batch_size_per_gpu {micro} x "
+             "gradient_accumulation_steps {steps} x {ranks} 个 rank（{source}）= "
+             "{product}：DeepSpeed 以 "
+             "AssertionError 停止"},
+            {"leave one of the three out: DeepSpeed works it out",
+             "三个中省略一个，DeepSpeed 会自行计算"}},
+    Wording{
+        "batch-no-multiple",
+        {"train_batch_size {value} is no multiple of {micro} x {ranks} ranks ({source}): DeepSpeed "
+         "stops with an AssertionError",
+         "train_batch_size {value} 不是 {micro} x {ranks} 个 rank（{source}）的倍数：DeepSpeed 以 "
+         "AssertionError 停止"},
+        {"give a multiple", "请给出倍数"}},
+    Wording{"batch-is-missing",
+            {"neither train_batch_size nor train_micro_batch_size_per_gpu is given: DeepSpeed "
+             "stops with "
+             "an AssertionError",
+             "train_batch_size 和 train_micro_batch_size_per_gpu 都没有给出：DeepSpeed 以 "
+             "AssertionError "
+             "停止"},
+            {"give one of the two", "请给出其中一个"}},
+    Wording{"warmup-becomes-zero",
+            {"warmup_num_steps is \"auto\" and {run_file} has no warm-up, so it becomes 0: "
+             "DeepSpeed since "
+             "0.19.3 (mid-2026) refuses it with a ValueError, older versions raise it to 2",
+             "warmup_num_steps 为 \"auto\"，而 {run_file} 没有预热，于是变成 0：0.19.3（2026 "
+             "年中）以后的 DeepSpeed 以 ValueError 拒绝，旧版本会提升为 2"},
+            {"give warmup_steps in the run file, or remove the scheduler section",
+             "在训练文件中给出 warmup_steps，或删除 scheduler 部分"}},
+    Wording{"pure-bf16-at-stage-3",
+            {"pure_bf16 ({run_file}) with stage 3: LLaMA-Factory stops with an error",
+             "pure_bf16（{run_file}）与 stage 3 同用：LLaMA-Factory 报错停止"},
+            {"write bf16: true", "请写 bf16: true"}},
+    Wording{"fp16-and-bf16",
+            {"fp16 and bf16 are both enabled: DeepSpeed stops with an AssertionError",
+             "fp16 与 bf16 同时启用：DeepSpeed 以 AssertionError 停止"},
+            {"keep one of the two", "只保留一个"}},
+    Wording{"amp-with-zero",
+            {"amp does not go with ZeRO (stage {stage}): DeepSpeed stops at start",
+             "amp 不能与 ZeRO（stage {stage}）同用：DeepSpeed 在启动时停止"},
+            {"use bf16 or fp16", "请用 bf16 或 fp16"}},
+    Wording{
+        "prescale-with-reduce-scatter",
+        {"prescale_gradients with reduce_scatter at stage {stage}: DeepSpeed stops with an "
+         "AssertionError",
+         "stage {stage} 下 prescale_gradients 与 reduce_scatter 同用：DeepSpeed 以 AssertionError "
+         "停止"},
+        {"remove prescale_gradients", "删除 prescale_gradients"}},
+    Wording{
+        "predivide-with-reduce-scatter",
+        {"gradient_predivide_factor other than 1 with reduce_scatter at stage {stage}: DeepSpeed "
+         "stops with an AssertionError",
+         "stage {stage} 下 gradient_predivide_factor 不为 1 且启用 reduce_scatter：DeepSpeed 以 "
+         "AssertionError 停止"},
+        {"remove gradient_predivide_factor", "删除 gradient_predivide_factor"}},
+    Wording{"sum-at-stage-3",
+            {"gradient_allreduce_op \"sum\" at stage {stage}: DeepSpeed stops with a ValueError",
+             "stage {stage} 下 gradient_allreduce_op 为 \"sum\"：DeepSpeed 以 ValueError 停止"},
+            {"write \"mean\"", "请写 \"mean\""}},
+    Wording{"legacy-stage-1",
+            {"legacy_stage1 is gone: DeepSpeed stops with an Exception",
+             "legacy_stage1 已移除：DeepSpeed 以 Exception 停止"},
+            {"remove it", "删除该键"}},
+    Wording{"elastic-checkpoint-at-stage-3",
+            {"elastic_checkpoint at stage {stage}: every save and load raises an error",
+             "stage {stage} 下启用 elastic_checkpoint：每次保存和加载都会报错"},
+            {"remove it", "删除该键"}},
+    Wording{
+        "gradient-type-at-stage-0",
+        {"grad_accum_dtype fp32 at stage {stage} with 16-bit weights: DeepSpeed stops with a "
+         "NotImplementedError",
+         "stage {stage} 且权重为 16 位时 grad_accum_dtype 为 fp32：DeepSpeed 以 "
+         "NotImplementedError 停止"},
+        {"use stage 1, or leave grad_accum_dtype out", "使用 stage 1，或去掉 grad_accum_dtype"}},
+    Wording{
+        "gradient-type-at-stage-2",
+        {"grad_accum_dtype at stage {stage} is in effect ignored: gradients add up in the model's "
+         "16-bit type",
+         "stage {stage} 下 grad_accum_dtype 实际上被忽略：梯度仍以模型的 16 位类型累加"},
+        {"stage 1 or 3 accumulates in fp32", "stage 1 或 3 才会以 fp32 累加"}},
+    Wording{"offload-at-stage-0",
+            {"there is no offload at stage {stage}: the block is passed over",
+             "stage {stage} 没有卸载：该部分被忽略"},
+            {"use stage 1, 2 or 3", "请用 stage 1、2 或 3"}},
+    Wording{
+        "offload-without-device",
+        {"`{key}` has no `device`: its default is none (the documentation says cpu), so nothing is "
+         "offloaded",
+         "`{key}` 没有 `device`：默认值是 none（文档写的是 cpu），所以什么都没有卸载"},
+        {"write \"device\": \"cpu\"", "请写 \"device\": \"cpu\""}},
+    Wording{"nvme-means-cpu",
+            {"at stage {stage} nvme silently means cpu: the optimizer lies in host memory",
+             "stage {stage} 下 nvme 会被静默当作 cpu：优化器状态放在主机内存"},
+            {"stage 3 is the one that uses NVMe", "只有 stage 3 才使用 NVMe"}},
+    Wording{"nvme-without-path",
+            {"device is nvme and there is no nvme_path: DeepSpeed stops",
+             "device 为 nvme 却没有 nvme_path：DeepSpeed 停止"},
+            {"give nvme_path", "请给出 nvme_path"}},
+    Wording{
+        "ratio-below-stage-3",
+        {"ratio below 1 at stage {stage}: DeepSpeed stops with an AssertionError, it exists at "
+         "stage 3 "
+         "only",
+         "stage {stage} 下 ratio 小于 1：DeepSpeed 以 AssertionError 停止，它只在 stage 3 存在"},
+        {"remove it", "删除该键"}},
+    Wording{"allgather-bucket-is-odd",
+            {"allgather_bucket_size must be even: DeepSpeed stops with an AssertionError",
+             "allgather_bucket_size 必须为偶数：DeepSpeed 以 AssertionError 停止"},
+            {"remove it, it has no effect", "删除它，它没有效果"}},
+    Wording{"contiguous-without-count",
+            {"contiguous_memory_optimization without number_checkpoints: it breaks as soon as the "
+             "model's "
+             "code calls deepspeed.checkpointing",
+             "contiguous_memory_optimization 缺少 number_checkpoints：一旦模型代码调用 "
+             "deepspeed.checkpointing 就会出错"},
+            {"remove it", "删除该键"}},
+    Wording{
+        "master-type-needs-offload",
+        {"`{key}` needs offload_optimizer to cpu (stage {stage}, none is given): DeepSpeed stops "
+         "at "
+         "start",
+         "`{key}` 需要 offload_optimizer 到 cpu（stage {stage}，未给出）：DeepSpeed 在启动时停止"},
+        {"remove it, or offload the optimizer", "删除它，或卸载优化器"}},
+    Wording{"bf16-states-need-bf16-master",
+            {"bf16_optimizer_states needs bf16_master_weights_and_grads: DeepSpeed stops at start",
+             "bf16_optimizer_states 需要 bf16_master_weights_and_grads：DeepSpeed 在启动时停止"},
+            {"set both, or none", "两个都设，或都不设"}},
+    Wording{"round-robin-mixes-parameters",
+            {"round_robin_gradients on {ranks} ranks: names and fragments are matched in another "
+             "order, so "
+             "safe_get_full_fp32_param and the universal conversion mix up parameters",
+             "round_robin_gradients 且有 {ranks} 个 rank：名字与分片按另一种顺序对应，"
+             "safe_get_full_fp32_param 和 universal 转换会混淆参数"},
+            {"leave it off", "不要启用"}},
+    Wording{
+        "elasticity-with-batch",
+        {"elasticity is enabled and batch sizes are given as well: DeepSpeed stops with an error",
+         "启用了 elasticity 又给出了批大小：DeepSpeed 报错停止"},
+        {"remove the batch sizes, or set ignore_non_elastic_batch_info",
+         "删除批大小，或设置 ignore_non_elastic_batch_info"}},
+    Wording{"decoupled-writer-cannot-be-read",
+            {"the fast writer's files cannot be loaded with the defaults of torch 2.6 and later "
+             "(weights_only refuses ZeroStageEnum)",
+             "fast 写入器的文件无法用 torch 2.6 及以后的默认设置加载（weights_only 拒绝 "
+             "ZeroStageEnum）"},
+            {"write \"type\": \"python\", or leave the writer out",
+             "请写 \"type\": \"python\"，或去掉 writer"}},
+    Wording{"bf16-unchecked-at-stage-3",
+            {"at stage {stage} with bf16 nothing looks for gradients that are not finite: a NaN "
+             "enters the "
+             "master weights",
+             "stage {stage} 且 bf16 时没有任何非有限梯度检查：NaN 会进入主权重"},
+            {}},
+    Wording{"optimizer-without-type",
+            {"the optimizer section has no type", "optimizer 部分没有 type"},
+            {"write \"type\": \"AdamW\"", "请写 \"type\": \"AdamW\""}},
+    Wording{"optimizer-must-be-torchs",
+            {"optimizer `{type}` is none of DeepSpeed's: it must be the exact name of a class of "
+             "torch.optim, else DeepSpeed stops with an AssertionError",
+             "优化器 `{type}` 不是 DeepSpeed 自带的：它必须与 torch.optim 的类名完全一致，否则 "
+             "DeepSpeed "
+             "以 AssertionError 停止"},
+            {"AdamW is one of DeepSpeed's", "AdamW 是 DeepSpeed 自带的"}},
+    Wording{
+        "optimizer-untested",
+        {"ZeRO refuses optimizer `{type}` with an AssertionError unless "
+         "zero_allow_untested_optimizer "
+         "is true",
+         "除非 zero_allow_untested_optimizer 为 true，ZeRO 会以 AssertionError 拒绝优化器 "
+         "`{type}`"},
+        {"set zero_allow_untested_optimizer: true", "设置 zero_allow_untested_optimizer: true"}},
+    Wording{
+        "adam-is-adamw",
+        {"\"Adam\" is AdamW here: weight decay is decoupled unless adam_w_mode: false is written",
+         "这里的 \"Adam\" 就是 AdamW：除非写 adam_w_mode: false，权重衰减是解耦的"},
+        {}},
+    Wording{"adam-w-mode-ignored",
+            {"adam_w_mode: false is ignored for type AdamW: decay stays decoupled",
+             "type 为 AdamW 时 adam_w_mode: false 被忽略：衰减仍是解耦的"},
+            {"write \"type\": \"Adam\" with adam_w_mode: false for an L2 penalty",
+             "若要 L2 惩罚，请写 \"type\": \"Adam\" 并设 adam_w_mode: false"}},
+    Wording{"amsgrad-refused",
+            {"amsgrad: FusedAdam raises an error, DeepSpeedCPUAdam does not implement it",
+             "amsgrad：FusedAdam 会报错，DeepSpeedCPUAdam 没有实现"},
+            {"remove it, or set torch_adam: true", "删除它，或设 torch_adam: true"}},
+    Wording{
+        "scheduler-must-be-torchs",
+        {"scheduler `{type}` is none of DeepSpeed's five: it must be the exact name of a class of "
+         "torch.optim.lr_scheduler",
+         "调度器 `{type}` 不在 DeepSpeed 的五个之内：它必须与 torch.optim.lr_scheduler "
+         "的类名完全一致"},
+        {}},
+    Wording{"scheduler-without-params",
+            {"scheduler `{type}` without params: DeepSpeed stops with a TypeError",
+             "调度器 `{type}` 缺少 params：DeepSpeed 以 TypeError 停止"},
+            {"give params", "请给出 params"}},
+    Wording{"scheduler-argument",
+            {"`{key}` is no argument of {type}: DeepSpeed stops with a TypeError",
+             "`{key}` 不是 {type} 的参数：DeepSpeed 以 TypeError 停止"},
+            {"it takes {known}", "它接受 {known}"}},
+    Wording{"scheduler-argument-missing",
+            {"{type} needs `{key}`: DeepSpeed stops with a TypeError",
+             "{type} 需要 `{key}`：DeepSpeed 以 TypeError 停止"},
+            {"give it, or \"auto\" under the HF Trainer", "请给出，在 HF Trainer 下可写 \"auto\""}},
+    Wording{"warmup-not-positive",
+            {"warmup_num_steps {found} is not positive: DeepSpeed since 0.19.3 (mid-2026) refuses "
+             "it with "
+             "a ValueError, older versions raise it to 2",
+             "warmup_num_steps {found} 不是正数：0.19.3（2026 年中）以后的 DeepSpeed 以 ValueError "
+             "拒绝，旧版本会提升为 2"},
+            {"give at least 1", "至少为 1"}},
+    Wording{"fewer-steps-than-warmup",
+            {"total_num_steps {total} is less than warmup_num_steps {warmup}: DeepSpeed only "
+             "warns, the "
+             "rate never reaches its maximum",
+             "total_num_steps {total} 小于 warmup_num_steps {warmup}：DeepSpeed "
+             "只警告，学习率到不了最大值"},
+            {"give more steps or less warm-up", "增加总步数或减少预热"}},
+    Wording{"two-updates-at-minimum",
+            {"with {type} the first two updates both run at the minimum rate {lr}",
+             "{type} 的前两次更新都以最小学习率 {lr} 进行"},
+            {}},
+    // Of models, machines and our own engine.
+    Wording{"model-unsupported",
+            {"our engine refuses this model before anything is loaded: {what} ({where})",
+             "本引擎在加载之前拒绝该模型：{what}（{where}）"},
+            {}},
+    Wording{"model-broken",
+            {"the model description cannot be used: {what} ({where})",
+             "模型描述无法使用：{what}（{where}）"},
+            {}},
+    Wording{"machine-broken",
+            {"the machine description cannot be used: {what} ({where})",
+             "机器描述无法使用：{what}（{where}）"},
+            {}},
+    Wording{
+        "underkeel-refuses",
+        {"`{key}`: underkeel train refuses it: {what}", "`{key}`：underkeel train 会拒绝：{what}"},
+        {"{fix}", "{fix}"}},
+    Wording{"underkeel-cannot-yet",
+            {"`{key}`: underkeel train cannot do this yet: {what}",
+             "`{key}`：underkeel train 暂不支持：{what}"},
+            {"{fix}", "{fix}"}},
+    Wording{"underkeel-note", {"{what}", "{what}"}, {}},
+    Wording{"underkeel-fits",
+            {"fits: {device} of device memory a rank at the peak, {host} of host memory a node",
+             "能放下：每个 rank 设备内存峰值 {device}，每节点主机内存 {host}"},
+            {}},
+    Wording{
+        "underkeel-does-not-fit",
+        {"does not fit: {space} needs {needed}, {allowed} are allowed (device {device} a rank, "
+         "host "
+         "{host} a node)",
+         "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
+         "{host}）"},
+        {"see the table of what fits, or underkeel plan", "参见可行方案表，或运行 underkeel plan"}},
+    Wording{"ranks-counted",
+            {"{ranks} ranks, {on_node} on a node: {source}",
+             "{ranks} 个 rank，每节点 {on_node} 个：{source}"},
+            {}},
+};
+
+}  // namespace
+
+std::span<const Wording> config_wordings() {
+  return wordings;
+}
+
+}  // namespace underkeel::doctor

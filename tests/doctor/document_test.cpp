@@ -1,0 +1,119 @@
+// Files are recognised by what is in them, whatever they are called, and nothing in them ends the program.
+
+#include "doctor/document.h"
+
+#include <gtest/gtest.h>
+
+#include "doctor/files.h"
+
+namespace underkeel::doctor {
+namespace {
+
+FileKind kind_of_text(std::string_view text) {
+  test::TemporaryFolder folder;
+  test::write_text(folder / "file", text);
+  std::vector<Finding> findings;
+  return open_document(folder / "file", findings).kind;
+}
+
+TEST(Document, IsRecognisedByItsContent) {
+  EXPECT_EQ(kind_of_text(R"({"zero_optimization": {"stage": 2}})"), FileKind::deepspeed_config);
+  EXPECT_EQ(kind_of_text("// mine\n{\"train_batch_size\": 8,}"), FileKind::deepspeed_config);
+  EXPECT_EQ(kind_of_text(R"({"zero_optimisation": {}, "gradient_cliping": 1, "bf16": {}})"),
+            FileKind::deepspeed_config);
+  EXPECT_EQ(kind_of_text("stage: sft\nfinetuning_type: lora\nbf16: true\n"), FileKind::run_file);
+  EXPECT_EQ(kind_of_text("finetuning_type: lora\nexport_dir: a\nexport_size: 5\n"),
+            FileKind::export_file);
+  EXPECT_EQ(kind_of_text("compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"),
+            FileKind::accelerate_config);
+  EXPECT_EQ(kind_of_text(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2})"),
+            FileKind::model_config);
+  EXPECT_EQ(kind_of_text(R"({"nodes": 1, "gpus_per_node": 8, "host_ram_gib": 5})"),
+            FileKind::hardware);
+  EXPECT_EQ(kind_of_text(R"({"peft_type": "LORA", "r": 4, "target_modules": []})"),
+            FileKind::adapter_config);
+  EXPECT_EQ(kind_of_text(R"({"eval": {"samples": 3, "tokens": 5}})"), FileKind::data_shape);
+  EXPECT_EQ(kind_of_text(R"({"mine": {"file_name": "a.json"}})"), FileKind::dataset_info);
+  EXPECT_EQ(kind_of_text("{\"a\": 1}\n{\"a\": 2}\n"), FileKind::records);
+  EXPECT_EQ(kind_of_text("[{\"a\": 1}]"), FileKind::records);
+  EXPECT_EQ(kind_of_text(R"({"tokenizer_class": "X", "eos_token": "</s>"})"),
+            FileKind::tokenizer_config);
+  EXPECT_EQ(kind_of_text(R"({"eos_token_id": 2, "do_sample": true})"), FileKind::generation_config);
+  EXPECT_EQ(kind_of_text("Traceback (most recent call last):\nRuntimeError: CUDA out of memory"),
+            FileKind::log);
+  EXPECT_EQ(kind_of_text("Turn off pin_memory, it cured my problem."), FileKind::advice);
+  EXPECT_EQ(kind_of_text(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}", 16)), FileKind::weights);
+}
+
+TEST(Document, BecomesAFindingWhenItIsBroken) {
+  for (const char* text : {"{\"zero_optimization\": {\"stage\": 2", "{\"zero_optimization\" 3}",
+                           "{\"zero_optimization\": {}, \"zero_optimization\": {}}"}) {
+    Files files;
+    files.write("ds_config.json", text);
+
+    const Diagnosis diagnosis = files.diagnose();
+
+    EXPECT_EQ(found(diagnosis, "file-broken").size(), 1u) << text;
+    EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 2);
+  }
+  Files files;
+  files.write("train.yaml", "model_name_or_path: [a\n");
+  EXPECT_EQ(found(files.diagnose(), "file-broken").size(), 1u);
+  files.question.paths = {files.at("absent")};
+  EXPECT_EQ(found(files.diagnose(), "file-absent").size(), 1u);
+}
+
+TEST(Document, SurvivesWhatIsNoFileOfOurs) {
+  const std::string texts[] = {"",
+                               "\n\n",
+                               std::string(100, '\0'),
+                               std::string(1 << 17, '{'),
+                               std::string(1 << 17, '['),
+                               "\xFF\xFE",
+                               "null",
+                               "3",
+                               "- a\n- b\n",
+                               "{\"a\": {\"samples\": 1, \"tokens\": null}}",
+                               "{}",
+                               "[]",
+                               std::string("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F{", 9)};
+  for (const std::string& text : texts) {
+    Files files;
+    files.write("file", text);
+    const Diagnosis diagnosis = files.diagnose();
+    EXPECT_FALSE(to_json(diagnosis, Language::chinese).empty());
+    EXPECT_FALSE(to_text(diagnosis, Language::english).empty());
+  }
+}
+
+TEST(Document, IsWarnedOfWhenOnlyDeepspeedReadsIt) {
+  Files files;
+  files.write("ds_config.json",
+              "{\n  \"train_batch_size\": 4,\n  \"zero_optimization\": "
+              "{\"stage\": 2},\n}\n");
+
+  const auto all = found(files.diagnose(), "json-not-strict");
+
+  ASSERT_EQ(all.size(), 1u);
+  const std::string message = message_of(all[0], Language::english);
+  EXPECT_NE(message.find("line 3, column 36"), std::string::npos) << message;
+  EXPECT_NE(message.find("HF Trainer"), std::string::npos) << message;
+}
+
+TEST(Document, FollowsWhatTheRunFileNames) {
+  Files files;
+  const auto config = files.write("ds.json", R"({"zero_optimization": {"stag": 3}})");
+  files.question.paths.clear();
+  files.write("train.yaml",
+              "model_name_or_path: m\noutput_dir: o\nfinetuning_type: full\n"
+              "dataset: d\ndeepspeed: " +
+                  config.string() + "\n");
+
+  const auto all = found(files.diagnose(), "key-misspelt");
+
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].file, "ds.json");
+}
+
+}  // namespace
+}  // namespace underkeel::doctor

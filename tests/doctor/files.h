@@ -1,0 +1,59 @@
+#pragma once
+// Files for doctor in a folder of their own, and a look at what it says of them.
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/doctor.h"
+#include "support/temporary_folder.h"
+#include "support/text_files.h"
+
+namespace underkeel::doctor {
+
+class Files {
+ public:
+  std::filesystem::path write(std::string_view name, std::string_view text) {
+    test::write_text(folder_ / name, text);
+    question.paths.push_back(folder_ / name);
+    return folder_ / name;
+  }
+  std::filesystem::path at(std::string_view name) const { return folder_ / name; }
+  Diagnosis diagnose() const { return doctor::diagnose(question); }
+
+  Question question;
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+/// The findings with this id, and with this key when one is given.
+inline std::vector<Finding> found(const Diagnosis& diagnosis, std::string_view id,
+                                  std::string_view key = {}) {
+  std::vector<Finding> all;
+  for (const Finding& finding : diagnosis.findings)
+    if (finding.id == id && (key.empty() || finding.key == key)) all.push_back(finding);
+  return all;
+}
+
+/// "id key | id key": of one engine, for messages of failed tests.
+inline std::string ids_of(const Diagnosis& diagnosis, Engine engine) {
+  std::string text;
+  for (const Finding& finding : diagnosis.findings)
+    if (finding.engine == engine)
+      text += (text.empty() ? "" : " | ") + finding.id + " " + finding.key + ": " +
+              message_of(finding, Language::english);
+  return text;
+}
+
+/// The English messages of all findings, one a line, fixes behind them.
+inline std::string messages(const Diagnosis& diagnosis) {
+  std::string text;
+  for (const Finding& finding : diagnosis.findings)
+    text +=
+        message_of(finding, Language::english) + " / " + fix_of(finding, Language::english) + "\n";
+  return text;
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,85 @@
+// The report: order, shape of the JSON, languages, exit codes.
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "doctor/files.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Report, HasTheShapeThatOtherProgramsRead) {
+  Files files;
+  files.write("ds_config.json",
+              R"({"train_batch_size": 1, "zero_optimization": {"stag": 2}, "wall_clock": 1})");
+
+  const Json report = Json::parse(to_json(files.diagnose(), Language::english));
+
+  ASSERT_TRUE(report.at("findings").is_array());
+  for (const Json& finding : report.at("findings"))
+    for (const char* key :
+         {"id", "severity", "certainty", "engine", "file", "key", "message", "fix"})
+      EXPECT_TRUE(finding.contains(key)) << key;
+  for (const char* engine : {"deepspeed", "underkeel"}) {
+    EXPECT_TRUE(report.at("engines").at(engine).at("verdict").is_string());
+    EXPECT_TRUE(report.at("engines").at(engine).at("memory").is_object());
+  }
+  EXPECT_TRUE(report.at("alternatives").is_array());
+}
+
+TEST(Report, PutsErrorsFirst) {
+  Files files;
+  files.write("ds_config.json", R"({"train_batch_size": 1, "wall_clock": 1,
+    "zero_optimization": {"stag": 2, "allgather_partitions": true}})");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  ASSERT_GT(diagnosis.findings.size(), 2u);
+  for (std::size_t i = 1; i < diagnosis.findings.size(); ++i)
+    EXPECT_LE(diagnosis.findings[i - 1].severity, diagnosis.findings[i].severity);
+}
+
+TEST(Report, EndsAsTheEngineThatWouldRunTheFileDoes) {
+  Files ignored;  // a misspelt key: DeepSpeed passes over it, our engine refuses
+  ignored.write("ds_config.json", R"({"train_batch_size": 1, "gradient_cliping": 1})");
+  EXPECT_EQ(exit_code_of(ignored.diagnose(), Engine::deepspeed), 0);
+  EXPECT_EQ(exit_code_of(ignored.diagnose(), Engine::underkeel), 2);
+
+  Files refused;
+  refused.write("ds_config.json", R"({"train_batch_size": 1, "zero_optimization": {"stag": 1}})");
+  EXPECT_EQ(exit_code_of(refused.diagnose(), Engine::deepspeed), 2);
+  EXPECT_EQ(exit_code_of(refused.diagnose(), Engine::underkeel), 2);
+}
+
+TEST(Report, SaysTheSameInBothLanguages) {
+  Files files;
+  files.write("ds_config.json", R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5,
+    "gradient_accumulation_steps": 7})");
+
+  const Json english = Json::parse(to_json(files.diagnose(), Language::english));
+  const Json chinese = Json::parse(to_json(files.diagnose(), Language::chinese));
+
+  ASSERT_EQ(english.at("findings").size(), chinese.at("findings").size());
+  for (const char* number : {"12", "5", "7", "35"})
+    EXPECT_NE(chinese.at("findings")[0].at("message").get<std::string>().find(number),
+              std::string::npos)
+        << number;
+  EXPECT_EQ(english.at("findings")[0].at("id"), chinese.at("findings")[0].at("id"));
+}
+
+TEST(Report, CountsTheRanksAndSaysWhoSaidSo) {
+  Files files;
+  files.write("ds_config.json", R"({"train_batch_size": 16})");
+  files.write("machine.json", R"({"nodes": 2, "gpus_per_node": 8, "gpu_mem_gib": 80,
+    "host_ram_gib": 500})");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_EQ(message_of(found(diagnosis, "ranks-counted").at(0), Language::english),
+            "16 ranks, 8 on a node: machine.json");
+}
+
+}  // namespace
+}  // namespace underkeel::doctor

@@ -1,0 +1,99 @@
+#include "doctor/wording.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace underkeel::doctor {
+namespace {
+
+std::vector<std::string> slots_in(std::string_view text) {
+  std::vector<std::string> slots;
+  for (std::size_t open = text.find('{'); open != std::string_view::npos;
+       open = text.find('{', open + 1)) {
+    const std::size_t close = text.find('}', open);
+    EXPECT_NE(close, std::string_view::npos) << text;
+    slots.emplace_back(text.substr(open + 1, close - open - 1));
+  }
+  return slots;
+}
+
+/// Slots as a set: a language may name one twice where the other says "it".
+std::set<std::string> slot_set(std::string_view text) {
+  const auto slots = slots_in(text);
+  return {slots.begin(), slots.end()};
+}
+
+/// Runs of digits outside slots, sorted: word order differs between languages.
+std::vector<std::string> numbers_in(std::string_view text) {
+  std::vector<std::string> numbers;
+  std::string run;
+  bool in_slot = false;
+  for (const char c : text) {
+    if (c == '{') in_slot = true;
+    if (c == '}') in_slot = false;
+    const bool is_digit = c >= '0' && c <= '9';
+    if (is_digit && !in_slot) run += c;
+    if ((!is_digit || in_slot) && !run.empty()) {
+      numbers.push_back(run);
+      run.clear();
+    }
+  }
+  if (!run.empty()) numbers.push_back(run);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+bool has_chinese(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0xE3;  // the first byte of CJK and its marks
+  });
+}
+
+void expect_twins(std::string_view id, const Text& text) {
+  EXPECT_EQ(slot_set(text.english), slot_set(text.chinese)) << id;
+  EXPECT_EQ(numbers_in(text.english), numbers_in(text.chinese)) << id << ": " << text.english;
+  EXPECT_EQ(text.english.empty(), text.chinese.empty()) << id;
+}
+
+TEST(Wording, HasBothLanguagesWithTheSameSlotsAndNumbers) {
+  int count = 0;
+  for (const auto& table : all_wordings())
+    for (const Wording& wording : table) {
+      expect_twins(wording.id, wording.message);
+      expect_twins(wording.id, wording.fix);
+      EXPECT_FALSE(wording.message.english.empty()) << wording.id;
+      const bool has_words = wording.message.english.find(' ') != std::string_view::npos;
+      EXPECT_EQ(has_chinese(wording.message.chinese), has_words) << wording.id;
+      ++count;
+    }
+  EXPECT_GT(count, 60);
+}
+
+TEST(Wording, HasEachIdOnce) {
+  std::set<std::string_view> ids;
+  for (const auto& table : all_wordings())
+    for (const Wording& wording : table) EXPECT_TRUE(ids.insert(wording.id).second) << wording.id;
+  std::set<std::string_view> names;
+  for (const Phrase& each : phrases()) {
+    EXPECT_TRUE(names.insert(each.id).second) << each.id;
+    EXPECT_FALSE(each.text.english.empty()) << each.id;
+    EXPECT_FALSE(each.text.chinese.empty()) << each.id;
+  }
+}
+
+TEST(Wording, FillsSlotsAndPhrasesAndLeavesBracesOfValuesAlone) {
+  const Finding finding{
+      .id = "key-unknown",
+      .slots = {{"key", "{nasty}"}, {"section", "@top-level"}, {"does", "@does.ignores"}}};
+
+  EXPECT_EQ(message_of(finding, Language::english),
+            "unknown key `{nasty}` in the top level: DeepSpeed passes over it without a word");
+  EXPECT_EQ(message_of(finding, Language::chinese),
+            "顶层 中的未知键 `{nasty}`：DeepSpeed 会静默忽略它");
+  EXPECT_EQ(fix_of(finding, Language::english), "remove it");
+}
+
+}  // namespace
+}  // namespace underkeel::doctor
