@@ -40,6 +40,16 @@ Result<void> run(train::GenerateRequest request) {
   return {};
 }
 
+// CLI::Range lets "nan" through.
+CLI::Validator is_a_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        return text.find_first_of("nN") == std::string::npos ? std::string()
+                                                             : text + " is no number";
+      },
+      "");
+}
+
 }  // namespace
 
 void add_generate(CLI::App& app, Chosen& chosen) {
@@ -63,7 +73,8 @@ void add_generate(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--temperature", request->sampling.temperature,
                    "above 0: draw tokens; 0 takes the likeliest (0)")
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(CLI::Range(0.0, 1000.0))
+      ->check(is_a_number());
   command
       ->add_option("--top-k", request->sampling.top_k,
                    "draw among this many likeliest tokens; 0: all (0)")
@@ -71,7 +82,8 @@ void add_generate(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--top-p", request->sampling.top_p,
                    "draw among the likeliest tokens that hold this share (1)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0))
+      ->check(is_a_number());
   command->add_option("--seed", request->sampling.seed, "of the draws (42)");
   command->callback([request, &chosen] { chosen.run = [request] { return run(*request); }; });
 }

@@ -96,11 +96,15 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
 Result<std::string> read_data(spec::RunConfig& config, const spec::ModelSpec& model,
                               const std::filesystem::path& folder) {
   io::FileSystem files;
+  const spec::HardwareSpec here = spec::this_machine();
+  const planner::Room room =
+      planner::room_of(config, here, planner::spread_evenly(here, config.ranks, false));
   UK_TRY(data, train::read_run_data(files, {.run = config,
                                             .model = model,
                                             .model_folder = folder,
-                                            .thread_count = spec::this_machine().cores,
-                                            .world_size = config.ranks}));
+                                            .thread_count = here.cores,
+                                            .world_size = config.ranks,
+                                            .memory_bytes = train::memory_for_data(room)}));
   train::take_longest(data.datasets, config);
   config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
   return "data\n" + data.report + "\n";

@@ -1,5 +1,7 @@
 #include "run_arguments.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@ namespace {
 // "device=80GiB,host=100GiB" as changes of the run file.
 Result<std::vector<std::string>> memory_changes(const std::string& text) {
   std::vector<std::string> changes;
+  std::vector<std::string> spaces;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
@@ -20,6 +23,10 @@ Result<std::vector<std::string>> memory_changes(const std::string& text) {
     if (sign == std::string::npos || (space != "device" && space != "host"))
       return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), "--memory",
                   "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
+    if (std::find(spaces.begin(), spaces.end(), space) != spaces.end())
+      return fail(ErrorCode::bad_config, fmt::format("`{}` has two budgets", space), "--memory",
+                  "leave one of them out");
+    spaces.push_back(space);
     UK_TRY_VOID(parse_bytes(part.substr(sign + 1), "--memory"));
     changes.push_back(fmt::format("underkeel.memory.{}", part));
     begin = end + 1;

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "data/random_order.h"
 #include "data/tokenise_set.h"
+#include "io/checksum.h"
 
 namespace underkeel::data {
 namespace {
@@ -27,8 +28,11 @@ class Loader {
   Result<Datasets> run() {
     UK_TRY_VOID(check_options());
     UK_TRY(training, read_sets(options_.names));
+    io::Checksum identity = begin_identity();
     UK_TRY(evaluation, read_sets(options_.evaluation_names));
     UK_TRY_VOID(split(training, evaluation));
+    identity.update(std::as_bytes(std::span(training)));
+    loaded_.training_identity = io::checksum_text(identity.value());
     UK_TRY_VOID(make_source(training, "train", loaded_.training, loaded_.training_figures));
     if (!evaluation.empty())
       UK_TRY_VOID(
@@ -69,6 +73,20 @@ class Loader {
                   "train_on_prompt", "leave it out, or take another template");
     }
     return {};
+  }
+
+  // Of the training records, as long as the store holds no others, and of what cuts them into samples.
+  io::Checksum begin_identity() const {
+    const SpecialTokens& special = tokenizer_.special_tokens();
+    const bool has_begin = is_text() && special.add_begin && special.begin;
+    const std::string parts = fmt::format(
+        "{:016x} {} {} {} {} {} {} {} {}", store_->content_checksum(), is_text(),
+        options_.cutoff_tokens, options_.packing, options_.attention == PackingAttention::shared,
+        options_.batches.batch_records, options_.batches.shards, has_begin ? special.begin->id : -1,
+        store_->end_token());
+    io::Checksum identity;
+    identity.update(std::as_bytes(std::span(parts)));
+    return identity;
   }
 
   // Record numbers of the sets, in the order that the run uses.
@@ -175,6 +193,13 @@ class Loader {
           figures.dropped_tokens == 0
               ? "look at the data set's files"
               : fmt::format("cutoff_len: {}, or packing: false", mean_batch_tokens(figures)));
+    // A text of one token, its end, has nothing to predict.
+    if (samples->largest_tokens() <= 1)
+      return fail(ErrorCode::bad_config,
+                  fmt::format("nothing to {} on: none of {} texts has a token to predict", purpose,
+                              figures.samples),
+                  "dataset",
+                  "the texts are empty, or cutoff_len is 1: look at the data set's files");
     if (figures.dropped_tokens > 0)
       loaded_.notes.push_back(fmt::format(
           "{}: {} of {} tokens are in no sample ({})", purpose,

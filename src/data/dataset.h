@@ -47,6 +47,7 @@ struct DatasetOptions {
   bool make_anew = false;     // also where the tokens are in the cache
   std::string tokenizer_key;  // changes whenever the tokenizer does
   int thread_count = 1;
+  std::optional<std::int64_t> memory_bytes;  // what reading and tokenising may hold at once
 };
 
 struct DatasetFigures {
@@ -72,6 +73,8 @@ struct Datasets {
   std::shared_ptr<const SampleSource> training;
   std::shared_ptr<const SampleSource> evaluation;  // null when the run has none
   std::vector<DatasetFigures> sets;
+  /// The same for the same training samples in the same order, whatever they were read from.
+  std::string training_identity;
   std::int32_t largest_token_id = -1;  // must be below the model's vocabulary size
   SplitFigures training_figures;
   SplitFigures evaluation_figures;

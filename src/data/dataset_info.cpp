@@ -10,6 +10,7 @@
 #include "base/nearest_word.h"
 #include "base/units.h"
 #include "data/json_field.h"
+#include "io/strict_json.h"
 
 namespace underkeel::data {
 namespace {
@@ -29,6 +30,14 @@ const std::vector<std::string> tag_keys = {"role_tag",      "content_tag",     "
                                            "assistant_tag", "observation_tag", "function_tag",
                                            "system_tag"};
 const std::vector<std::string> extensions = {".txt", ".json", ".jsonl", ".csv"};
+
+class NoVisitor final : public io::JsonVisitor {
+ public:
+  Result<void> begin_object(io::JsonPath) override { return {}; }
+  Result<void> begin_array(io::JsonPath) override { return {}; }
+  Result<void> end(io::JsonPath) override { return {}; }
+  Result<void> scalar(io::JsonPath, const io::JsonScalar&) override { return {}; }
+};
 
 class EntryReader {
  public:
@@ -221,6 +230,9 @@ Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
     return fail(ErrorCode::not_found, "there is no dataset_info.json", path,
                 "dataset_dir names the folder that holds it");
   UK_TRY(text, files.read_text(path, largest_info_bytes));
+  // A doubled key: of two entries of one name the other one could be meant.
+  NoVisitor nothing;
+  UK_TRY_VOID(io::read_strict_json(text, path, nothing));
   Json json;
   try {
     json = Json::parse(text);

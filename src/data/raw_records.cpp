@@ -129,7 +129,7 @@ Result<bool> RawRecordReader::next_values(RawRecord& record) {
     for (const char c : line) is_open ^= c == '"';
     record.text += line;
     if (static_cast<std::int64_t>(record.text.size()) > largest_record_bytes_)
-      return fail(ErrorCode::bad_file,
+      return fail(ErrorCode::does_not_fit,
                   fmt::format("a record is longer than {}", format_bytes(largest_record_bytes_)),
                   fmt::format("{}, from line {}", path_, record.line),
                   "is a quotation mark missing?");
@@ -230,7 +230,7 @@ Result<void> RawRecordReader::read_element(std::string& text) {
     text += window.substr(0, used);
     stream_.skip(used);
     if (static_cast<std::int64_t>(text.size()) > largest_record_bytes_)
-      return fail(ErrorCode::bad_file,
+      return fail(ErrorCode::does_not_fit,
                   fmt::format("a record is longer than {}", format_bytes(largest_record_bytes_)),
                   fmt::format("{}, before byte {}", path_, stream_.offset()));
     if (ended) return {};

@@ -1,6 +1,7 @@
 #include "data/records.h"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 
 #include <fmt/format.h>
@@ -17,6 +18,11 @@ namespace {
 constexpr std::size_t problems_kept = 20;
 constexpr std::size_t batch_records = 256;
 constexpr std::size_t batch_bytes = 256 * static_cast<std::size_t>(kibibyte);
+// Records above this are tokenised one at a time, and their memory is given back.
+constexpr std::size_t large_record_bytes = mebibyte;
+// Of a large record, most of it while one word of its whole length is merged (measured: 31).
+constexpr std::int64_t working_bytes_per_byte = 40;
+constexpr int batches_in_flight = 4;  // besides one a thread: work_in_order()
 
 /// Records of one file, together with what becomes of them.
 struct Batch {
@@ -31,6 +37,12 @@ struct Batch {
   std::optional<Error> error;  // of the record after the last one judged
   std::optional<CutShort> cut_short;
 };
+
+// In flight: the bytes of each batch and its tokens (a word a byte at the most); worked on: one record.
+std::int64_t bytes_per_byte(int thread_count) {
+  constexpr std::int64_t waiting_bytes_per_byte = 1 + sizeof(TokenWord);
+  return working_bytes_per_byte + waiting_bytes_per_byte * (thread_count + batches_in_flight);
+}
 
 class DatasetReader {
  public:
@@ -62,7 +74,8 @@ class DatasetReader {
 
   Result<void> open_next() {
     path_ = &entry_.files[next_file_++];
-    UK_TRY(reader, RawRecordReader::open(files_, *path_, rules_.largest_record_bytes));
+    const std::int64_t limit_bytes = largest_record_bytes(rules_, work_.thread_count);
+    UK_TRY(reader, RawRecordReader::open(files_, *path_, limit_bytes));
     reader_.emplace(std::move(reader));
     if (reader_->had_byte_order_mark())
       report_.notes.push_back(fmt::format("{}: skipped the byte-order mark", *path_));
@@ -72,6 +85,19 @@ class DatasetReader {
     column_names_.push_back(
         std::make_unique<std::vector<std::string>>(csv_names(reader_->header())));
     return {};
+  }
+
+  Result<bool> next(RawRecord& record) {
+    auto found = reader_->next(record);
+    if (found || found.error().code != ErrorCode::does_not_fit || !rules_.memory_bytes)
+      return found;
+    Error error = std::move(found).error();
+    error.fix = fmt::format(
+        "split it into several; {} of host memory are there, and a record may need {} times its "
+        "size while "
+        "it is tokenised",
+        format_bytes(*rules_.memory_bytes), bytes_per_byte(work_.thread_count));
+    return tl::unexpected(std::move(error));
   }
 
   Result<bool> fill(Batch& batch) {
@@ -92,7 +118,7 @@ class DatasetReader {
       std::size_t size_bytes = 0;
       while (!is_enough() && batch.count < batch_records && size_bytes < batch_bytes) {
         if (batch.raw.size() == batch.count) batch.raw.emplace_back();
-        UK_TRY(found, reader_->next(batch.raw[batch.count]));
+        UK_TRY(found, next(batch.raw[batch.count]));
         if (!found) {
           batch.cut_short = reader_->cut_short();
           reader_.reset();
@@ -111,8 +137,11 @@ class DatasetReader {
   }
 
   // By several threads at once.
-  void judge_all(Batch& batch) const {
+  void judge_all(Batch& batch) {
     for (std::size_t i = 0; i < batch.count && !batch.error; ++i) {
+      const bool is_large = batch.raw[i].text.size() > large_record_bytes;
+      std::unique_lock<std::mutex> alone(one_large_record_, std::defer_lock);
+      if (is_large) alone.lock();
       auto judged = judge({.entry = entry_,
                            .content = rules_.content,
                            .wanted = wanted_,
@@ -135,6 +164,11 @@ class DatasetReader {
           return;
         }
         tokens = std::move(*made);
+      }
+      if (is_large) {
+        batch.raw[i].text = std::string();
+        judged->record = Record();
+        tokens.words.shrink_to_fit();
       }
       batch.judged.push_back(std::move(*judged));
       batch.tokens.push_back(std::move(tokens));
@@ -237,9 +271,17 @@ class DatasetReader {
   RecordReport report_;
   std::vector<std::string> first_keys_;
   std::uint32_t seen_ = 0;  // as Judgement::columns, of any record
+  std::mutex one_large_record_;
 };
 
 }  // namespace
+
+std::int64_t largest_record_bytes(const RecordRules& rules, int thread_count) {
+  if (!rules.memory_bytes) return rules.largest_record_bytes;
+  const auto least = static_cast<std::int64_t>(large_record_bytes);
+  return std::min(rules.largest_record_bytes,
+                  std::max(least, *rules.memory_bytes / bytes_per_byte(thread_count)));
+}
 
 std::string describe(const RecordReport& report) {
   std::string text =

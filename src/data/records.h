@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,13 @@ struct RecordRules {
   bool skip_broken = false;        // go on without broken records instead of refusing
   std::int64_t most_records = -1;  // of the whole data set, usable or not; -1: all
   std::int64_t largest_record_bytes = 64 * mebibyte;
+  /// What reading and tokenising may hold at once; a record that could need more is refused. Absent: whatever
+  /// records of largest_record_bytes need.
+  std::optional<std::int64_t> memory_bytes;
 };
+
+/// The largest record that `rules` allow when `thread_count` threads tokenise.
+std::int64_t largest_record_bytes(const RecordRules& rules, int thread_count);
 
 struct RecordProblem {
   std::string file;

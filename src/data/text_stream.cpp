@@ -51,7 +51,7 @@ Result<bool> TextStream::read_line(std::string& line, bool any_newline, std::int
         std::min(text.find_first_of(any_newline ? "\n\r" : "\n"), text.size());
     line += text.substr(0, length);
     if (static_cast<std::int64_t>(line.size()) > limit_bytes)
-      return fail(ErrorCode::bad_file,
+      return fail(ErrorCode::does_not_fit,
                   fmt::format("a line is longer than {}", format_bytes(limit_bytes)),
                   fmt::format("{}, before byte {}", file_.path(), offset()),
                   "one record a line; is this a text file?");

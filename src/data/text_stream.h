@@ -26,7 +26,7 @@ class TextStream {
   Result<std::string_view> peek(std::size_t count);
 
   /// Reads on to the end of a line into `line`, without its end. With `any_newline`, \r ends a line
-  /// too. False at the end of the file. Errors: bad_file above `limit_bytes`.
+  /// too. False at the end of the file. Errors: does_not_fit above `limit_bytes`.
   Result<bool> read_line(std::string& line, bool any_newline, std::int64_t limit_bytes);
 
  private:

@@ -9,13 +9,12 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "io/checksum.h"
 
 namespace underkeel::data {
 namespace {
 
 constexpr std::size_t waiting_limit = std::size_t{1} << 18;  // words: writes of 1 MiB
-constexpr char magic[8] = {'U', 'K', 'T', 'O', 'K', 'E', 'N', '1'};
+constexpr char magic[8] = {'U', 'K', 'T', 'O', 'K', 'E', 'N', '2'};
 constexpr std::int64_t word_bytes = sizeof(TokenWord);
 constexpr std::int64_t largest_text_bytes = std::int64_t{1} << 26;
 
@@ -28,7 +27,7 @@ struct Header {
   std::uint64_t checksum;
   std::int32_t end_token;
   std::int32_t largest_token;
-  std::int64_t unused;
+  std::uint64_t words_checksum;
 };
 static_assert(sizeof(Header) == 64);
 constexpr std::int64_t header_bytes = sizeof(Header);
@@ -80,6 +79,7 @@ TokenFileWriter::TokenFileWriter(TokenFileWriter&& other) noexcept
       temporary_(std::exchange(other.temporary_, {})),
       waiting_words_(std::move(other.waiting_words_)),
       waiting_lengths_(std::move(other.waiting_lengths_)),
+      words_checksum_(other.words_checksum_),
       written_words_(other.written_words_),
       written_lengths_(other.written_lengths_),
       record_count_(other.record_count_),
@@ -113,6 +113,7 @@ Result<void> TokenFileWriter::add(const TokenisedRecord* record) {
 }
 
 Result<void> TokenFileWriter::flush_words() {
+  words_checksum_.update(bytes_of(waiting_words_));
   UK_TRY_VOID(words_.write(bytes_of(waiting_words_), header_bytes + written_words_ * word_bytes));
   written_words_ += static_cast<std::int64_t>(waiting_words_.size());
   waiting_words_.clear();
@@ -137,6 +138,7 @@ Result<void> TokenFileWriter::finish(const TokenFileInfo& info) {
   header.report_bytes = static_cast<std::int64_t>(info.report.size());
   header.end_token = info.end_token;
   header.largest_token = largest_token_;
+  header.words_checksum = words_checksum_.value();
   io::Checksum checksum = begin_checksum(header, info);
   std::int64_t at = header_bytes + written_words_ * word_bytes;
   for (std::int64_t done = 0; done < record_count_;) {
@@ -190,6 +192,7 @@ Result<std::optional<TokenFile>> TokenFile::open(io::FileSystem& files, const st
   TokenFile opened(std::move(file), std::move(info));
   opened.record_count_ = header.record_count;
   opened.token_count_ = header.token_count;
+  opened.words_checksum_ = header.words_checksum;
   std::vector<RecordLength> lengths;
   UK_TRY_VOID(opened.append_lengths(lengths));
   checksum.update(bytes_of(lengths));

@@ -2,7 +2,8 @@
 // Tokenised records of one data set in a file that later runs use again.
 //
 // Little-endian: a header of 64 bytes; the words of all records end to end (TokenWord); a length of
-// 32 bits for each record; the key; the report. The checksum covers all but the words.
+// 32 bits for each record; the key; the report. The header's checksum covers all but the words, whose own
+// is kept in it to tell contents apart; it is not checked when they are read.
 // Read with pread, not mapped: mapped pages count as resident memory, which a run keeps a promise
 // about, and a disk that fails is an error then, not a signal.
 
@@ -15,6 +16,7 @@
 
 #include "base/result.h"
 #include "data/tokenised.h"
+#include "io/checksum.h"
 #include "io/file.h"
 
 namespace underkeel::data {
@@ -68,6 +70,7 @@ class TokenFileWriter {
   std::string temporary_;
   std::vector<TokenWord> waiting_words_;
   std::vector<RecordLength> waiting_lengths_;
+  io::Checksum words_checksum_;
   std::int64_t written_words_ = 0;
   std::int64_t written_lengths_ = 0;
   std::int64_t record_count_ = 0;
@@ -86,6 +89,8 @@ class TokenFile {
   std::int32_t largest_token() const { return info_.largest_token; }
   std::int64_t record_count() const { return record_count_; }
   std::int64_t token_count() const { return token_count_; }
+  /// XXH3 of all words, as they were written.
+  std::uint64_t words_checksum() const { return words_checksum_; }
 
   /// The lengths of all records. Errors: bad_file when they are not those that were written.
   Result<void> append_lengths(std::vector<RecordLength>& into) const;
@@ -100,7 +105,7 @@ class TokenFile {
   TokenFileInfo info_;
   std::int64_t record_count_ = 0;
   std::int64_t token_count_ = 0;
-  std::uint64_t checksum_ = 0;
+  std::uint64_t words_checksum_ = 0;
 };
 
 }  // namespace underkeel::data

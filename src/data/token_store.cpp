@@ -27,6 +27,16 @@ Result<void> TokenStore::add(TokenFile file) {
   return {};
 }
 
+std::uint64_t TokenStore::content_checksum() const {
+  io::Checksum checksum;
+  for (const TokenFile& file : files_) {
+    const std::uint64_t words = file.words_checksum();
+    checksum.update(std::as_bytes(std::span(&words, 1)));
+  }
+  checksum.update(std::as_bytes(std::span(lengths_)));
+  return checksum.value();
+}
+
 std::int64_t TokenStore::begin_of(std::int64_t record) const {
   std::int64_t begin = begins_[static_cast<std::size_t>(record / stride)];
   for (std::int64_t before = record / stride * stride; before < record; ++before)

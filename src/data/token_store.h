@@ -32,6 +32,8 @@ class TokenStore {
   }
   /// Tokens before the record.
   std::int64_t begin_of(std::int64_t record) const;
+  /// XXH3 of all words and lengths: the same for the same records in the same order.
+  std::uint64_t content_checksum() const;
   std::int32_t end_token() const { return files_.empty() ? 0 : files_.front().end_token(); }
 
   /// Fills `into` with the words from `begin` on, counted over all records.

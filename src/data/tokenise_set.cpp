@@ -144,7 +144,9 @@ Result<TokenisedSet> tokenise_set(io::FileSystem& files, const Tokenizer& tokeni
     UK_TRY(end, text_end_of(tokenizer, options));
     text_end = std::move(end);
   }
-  RecordRules rules{.content = options.content, .skip_broken = options.skip_broken};
+  RecordRules rules{.content = options.content,
+                    .skip_broken = options.skip_broken,
+                    .memory_bytes = options.memory_bytes};
   // num_samples chooses among all records, so all are read then.
   if (!entry.sample_count && options.max_samples) rules.most_records = *options.max_samples;
   UK_TRY(key, key_of(files, entry, options, text_end, with_begin, rules.most_records));

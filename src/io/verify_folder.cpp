@@ -148,7 +148,10 @@ class Verifier {
     std::vector<std::string> leftovers;
     for (const auto& [name, place] : model_.places)
       if (!known.contains(name)) (is_known_leftover(name) ? leftovers : unexpected).push_back(name);
-    if (!unexpected.empty())
+    if (!unexpected.empty() && options_.allow_unexpected)
+      report_.warnings.push_back("not part of this model and passed over: " +
+                                 count_and_names(unexpected));
+    else if (!unexpected.empty())
       report(ErrorCode::bad_file, "not part of this model: " + count_and_names(unexpected),
              model_.folder);
     if (!leftovers.empty())

@@ -27,6 +27,8 @@ struct VerifyOptions {
   std::vector<TiedTensor> tied;
   /// Reads every value too, and reports those that are not finite.
   bool read_values = true;
+  /// Tensors that the model has no place for are a warning, as loaders pass them over.
+  bool allow_unexpected = false;
   std::int64_t buffer_bytes = 4 * 1024 * 1024;
 };
 

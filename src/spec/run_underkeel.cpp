@@ -136,7 +136,7 @@ void read_underkeel(RunReading& reading) {
   run.ranks = static_cast<int>(
       top.keep<std::int64_t>("ranks", fields.integer("ranks", {1, 4096}), run.ranks));
   run.threads_per_rank = static_cast<int>(top.keep<std::int64_t>(
-      "threads", fields.integer("threads", {0, 4096}), run.threads_per_rank));
+      "threads", fields.integer("threads", {0, 1024}), run.threads_per_rank));
   read_recompute(top, run);
   read_data_keys(top, run.data);
   run.collective_time_limit_s =

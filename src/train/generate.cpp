@@ -1,6 +1,7 @@
 #include "train/generate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "comm/communicator.h"
 #include "data/chat_encoder.h"
@@ -20,6 +22,7 @@
 #include "planner/planner.h"
 #include "spec/model_spec.h"
 #include "train/checkpoint_source.h"
+#include "train/expected_tensors.h"
 #include "train/model_source.h"
 
 namespace underkeel::train {
@@ -70,15 +73,18 @@ Result<std::string> folder_of_model(io::FileSystem& files, const std::filesystem
 
 /// Weights of a model folder; of a checkpoint that exports none, its master copies.
 Result<std::unique_ptr<exec::StateSource>> open_weights(io::FileSystem& files,
-                                                        const std::string& folder) {
+                                                        const std::string& folder,
+                                                        const spec::ModelSpec& model) {
   const auto has = [&](std::string_view name) { return files.exists(io::join_path(folder, name)); };
   if (has(io::manifest_file) && !has(io::single_weights_file) && !has(io::weight_index_file)) {
     UK_TRY(manifest, io::read_manifest(files, folder));
     return std::make_unique<CheckpointSource>(files,
                                               io::FoundCheckpoint{folder, std::move(manifest)});
   }
-  UK_TRY(model, io::open_model_files(files, folder));
-  return std::make_unique<ModelFolderSource>(files, std::move(model));
+  UK_TRY(notes, check_weights(files, folder, model));
+  for (const std::string& note : notes) log(LogLevel::warning, fmt::format("{}: {}", folder, note));
+  UK_TRY(weights, io::open_model_files(files, folder));
+  return std::make_unique<ModelFolderSource>(files, std::move(weights));
 }
 
 struct Asked {
@@ -153,7 +159,7 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   for (const std::int64_t size_bytes : plan.layout.size_bytes) report.arena_bytes += size_bytes;
   if (request.check_memory) UK_TRY_VOID(request.check_memory(report.arena_bytes));
 
-  UK_TRY(source, open_weights(files, folder));
+  UK_TRY(source, open_weights(files, folder, model));
   const auto group = comm::make_single();
   UK_TRY(executor, exec::Executor::make(plan, kernels::cpu_kernels(), *group,
                                         {.thread_count = request.thread_count}));
@@ -175,6 +181,12 @@ Result<GenerateReport> generate(const GenerateRequest& request,
     inputs.positions = std::span(positions).first(tokens.size());
     inputs.sequence_starts = starts;
     UK_TRY(outputs, executor->run(plan::SegmentKind::generate, inputs));
+    // Finite f32 values cannot overflow a sum in double.
+    if (!std::isfinite(std::accumulate(outputs.logits.begin(), outputs.logits.end(), 0.0)))
+      return fail(
+          ErrorCode::not_finite,
+          fmt::format("the logits of position {} are not all finite numbers", tokens.size()),
+          folder, "`underkeel inspect --verify` names weights that are no numbers");
     const std::int32_t next =
         sample_token(outputs.logits, request.sampling, std::ssize(report.tokens));
     report.ended = std::find(ends.begin(), ends.end(), next) != ends.end();

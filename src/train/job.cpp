@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -14,6 +13,7 @@
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "train/choose_gpu.h"
+#include "train/expected_tensors.h"
 #include "train/process_memory.h"
 #include "train/run_data.h"
 #include "train/side_files.h"
@@ -22,8 +22,6 @@
 namespace underkeel::train {
 
 namespace {
-
-using Json = nlohmann::json;
 
 // 0: never, except at the end of an epoch or of the run.
 std::int64_t steps_of(spec::Cadence strategy, std::int64_t steps, double fraction, const Job& job) {
@@ -49,54 +47,6 @@ Result<void> check_disk(io::FileSystem& files, const Job& job, std::int64_t stan
                            .export_bytes = job.final_files.size_bytes()};
   UK_TRY(free, files.free_bytes(job.output()));
   return io::check_space(need, free, job.output());
-}
-
-Result<std::optional<Resume>> find_resume(io::FileSystem& files, const Job& job,
-                                          io::CheckpointList& standing) {
-  const spec::RunConfig& run = job.run;
-  UK_TRY(list, io::list_checkpoints(files, job.output()));
-  standing = std::move(list);
-  std::optional<io::FoundCheckpoint> found;
-  if (run.resume_from == "none" || (run.resume_from.empty() && run.overwrite_output)) {
-    return std::optional<Resume>{};
-  } else if (!run.resume_from.empty()) {
-    const std::string manifest_path = io::join_path(run.resume_from, io::manifest_file);
-    if (run.resume_weights_only) {
-      // The optimizer's files may be gone; what is needed of the manifest is the loop's state.
-      UK_TRY(text, files.read_text(manifest_path, largest_side_file_bytes));
-      UK_TRY(manifest, io::parse_manifest(text, manifest_path));
-      found = io::FoundCheckpoint{run.resume_from, std::move(manifest)};
-    } else {
-      auto manifest = io::read_manifest(files, run.resume_from);
-      if (!manifest) {
-        Error error = std::move(manifest).error();
-        if (error.fix.empty())
-          error.fix =
-              "resume from another checkpoint, or with underkeel.resume_weights_only=true if its "
-              "weights are whole";
-        return tl::unexpected(std::move(error));
-      }
-      found = io::FoundCheckpoint{run.resume_from, *std::move(manifest)};
-    }
-  } else {
-    UK_TRY(newest, io::newest_complete(files, job.output()));
-    found = std::move(newest);
-  }
-  if (!found) {
-    if (!run.overwrite_output)
-      for (const char* name : {"model.safetensors", "model.safetensors.index.json",
-                               "adapter_model.safetensors", "pytorch_model.bin"})
-        if (files.exists(io::join_path(job.output(), name)))
-          return fail(
-              ErrorCode::bad_config,
-              fmt::format("the output folder holds `{}` and no checkpoint to resume from", name),
-              job.output(), "choose another output_dir, or set overwrite_output_dir: true");
-    return std::optional<Resume>{};
-  }
-  UK_TRY(progress, Progress::from_json(found->manifest.state, found->folder));
-  return std::optional<Resume>(Resume{.checkpoint = std::move(*found),
-                                      .progress = std::move(progress),
-                                      .weights_only = run.resume_weights_only});
 }
 
 // Of rank 0's log history, which is kept to be written into each checkpoint.
@@ -153,32 +103,12 @@ void take_data(RunData data, Job& job) {
 
 }  // namespace
 
-std::string Progress::to_json() const {
-  return Json{{"step", step},
-              {"epoch", position.epoch},
-              {"samples", position.samples},
-              {"trainer_state", trainer_state}}
-      .dump();
-}
-
-Result<Progress> Progress::from_json(std::string_view text, const std::string& where) {
-  const Json json = Json::parse(text, nullptr, false);
-  const auto bad = [&] {
-    return fail(ErrorCode::bad_file, "the checkpoint's loop state cannot be read", where,
-                "resume from an older checkpoint");
-  };
-  if (!json.is_object()) return bad();
-  for (const char* key : {"step", "epoch", "samples"})
-    if (!json.contains(key) || !json[key].is_number_integer() || json[key].get<std::int64_t>() < 0)
-      return bad();
-  if (!json.contains("trainer_state") || !json["trainer_state"].is_string()) return bad();
-  return Progress{.step = json["step"],
-                  .position = {.epoch = json["epoch"], .samples = json["samples"]},
-                  .trainer_state = json["trainer_state"]};
-}
-
 data::SamplerConfig Job::sampler_config(int rank) const {
   return train::sampler_config(run, datasets.training->count(), world_size, rank);
+}
+
+DataIdentity Job::data_identity() const {
+  return DataIdentity::of(sampler_config(0), datasets.training_identity);
 }
 
 Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
@@ -237,16 +167,34 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
 
   UK_TRY_VOID(files.make_folders(job.output()));
   io::CheckpointList standing;
-  UK_TRY(resume, find_resume(files, job, standing));
+  UK_TRY(resume, find_resume(files, run, standing));
   job.resume = std::move(resume);
 
-  UK_TRY(data, read_run_data(files, {.run = run,
-                                     .model = job.model,
-                                     .model_folder = job.model_folder,
-                                     .thread_count = machine.cores,
-                                     .world_size = world_size}));
+  std::vector<std::string> weight_notes;
+  if (!job.resume && !run.train_from_scratch) {
+    UK_TRY(notes, check_weights(files, job.model_folder.string(), job.model));
+    weight_notes = std::move(notes);
+  }
+
+  UK_TRY(data,
+         read_run_data(
+             files, {.run = run,
+                     .model = job.model,
+                     .model_folder = job.model_folder,
+                     .thread_count = machine.cores,
+                     .world_size = world_size,
+                     .memory_bytes = memory_for_data(planner::room_of(run, machine, placement))}));
   take_data(std::move(data), job);
   job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
+  for (const std::string& note : weight_notes)
+    job.notes.push_back(fmt::format("{}: {}", job.model_folder.string(), note));
+  if (const std::int64_t longest = job.run.data.longest_sample.value_or(0);
+      longest > job.model.max_position_embeddings)
+    job.notes.push_back(
+        fmt::format("samples have up to {} tokens, the model's max_position_embeddings is {}: it "
+                    "was not made for positions "
+                    "beyond that",
+                    longest, job.model.max_position_embeddings));
   for (const io::CheckpointList::Skipped& skipped : standing.skipped)
     job.notes.push_back(
         fmt::format("{} is no checkpoint to go on from: {}", skipped.folder, skipped.reason));
@@ -290,11 +238,16 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   if (auto note =
           end_token_note(job.template_files, end_tokens_of(generation_text, job.model_config_text)))
     job.notes.push_back(std::move(*note));
-  if (job.resume)
+  if (job.resume) {
+    UK_TRY(changed,
+           check_same_run(files, *job.resume,
+                          {.run = job.run, .model = job.model, .data = job.data_identity()}));
+    job.notes.insert(job.notes.end(), changed.begin(), changed.end());
     job.notes.push_back(fmt::format(
         "going on after step {} of {} from {}{}", job.resume->progress.step, job.total_steps,
         job.resume->checkpoint.folder,
         job.resume->weights_only ? ", with its weights only and a fresh optimizer" : ""));
+  }
   // A run that starts anew sets them aside: they stay, and none makes room.
   const auto rotating = job.resume ? standing.complete.size() : 0;
   UK_TRY_VOID(check_disk(files, job, static_cast<std::int64_t>(rotating)));

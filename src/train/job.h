@@ -11,35 +11,15 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "device/gpu.h"
-#include "io/checkpoint.h"
 #include "plan/plan.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_writer.h"
+#include "train/resume.h"
 #include "train/template_files.h"
 
 namespace underkeel::train {
-
-/// Every value in force with its source, in the output folder and in checkpoints: what
-/// training_args.bin is for the Trainer.
-constexpr const char* values_file = "training_args.json";
-
-/// What a checkpoint keeps of the loop, besides tensors.
-struct Progress {
-  std::int64_t step = 0;  // completed optimizer steps
-  data::DataPosition position;
-  std::string trainer_state;  // text of trainer_state.json; newer ones keep the history there alone
-
-  std::string to_json() const;
-  static Result<Progress> from_json(std::string_view text, const std::string& where);
-};
-
-struct Resume {
-  io::FoundCheckpoint checkpoint;
-  Progress progress;
-  bool weights_only = false;  // moments start from zero
-};
 
 struct Job {
   spec::RunConfig run;
@@ -65,6 +45,7 @@ struct Job {
 
   std::string output() const { return run.output.string(); }
   data::SamplerConfig sampler_config(int rank) const;
+  DataIdentity data_identity() const;
   /// config.json, tokenizer and generation files for a folder that is to be opened elsewhere.
   Result<std::vector<ExtraFile>> folder_files(io::FileSystem& files) const;
 };

@@ -158,10 +158,17 @@ data::DatasetOptions options_of(const RunDataRequest& request, const data::Templ
                              : config.token_cache.string();
   options.make_anew = config.overwrite_cache;
   options.thread_count = request.thread_count;
+  options.memory_bytes = request.memory_bytes;
   return options;
 }
 
 }  // namespace
+
+std::optional<std::int64_t> memory_for_data(const planner::Room& room) {
+  if (!room.node) return std::nullopt;
+  return room.node->size_bytes -
+         planner::process_count(room.placement) * planner::process_overhead_bytes(0, 0);
+}
 
 data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t sample_count,
                                    int world_size, int rank) {

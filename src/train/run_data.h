@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "io/file.h"
+#include "planner/fit.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
 #include "train/template_files.h"
@@ -23,7 +24,11 @@ struct RunDataRequest {
   std::filesystem::path model_folder;
   int thread_count = 1;
   int world_size = 1;
+  std::optional<std::int64_t> memory_bytes;  // what tokenising may hold at once; absent: no limit
 };
+
+/// Tokenising ends before the arenas exist: it may take what the node has, but for the bare processes.
+std::optional<std::int64_t> memory_for_data(const planner::Room& room);
 
 struct RunData {
   data::Datasets datasets;

@@ -102,10 +102,11 @@ Result<void> Saver::begin(std::int64_t step, const data::DataPosition& position)
     const TrainerState& state = log_.state();
     request.extra.push_back({"trainer_state.json", "",
                              [&state](const TextSink& sink) { return state.write_json(sink); }});
-    request.state =
-        Progress{
-            .step = step, .position = position, .trainer_state = state.without_history().to_json()}
-            .to_json();
+    request.state = Progress{.step = step,
+                             .position = position,
+                             .trainer_state = state.without_history().to_json(),
+                             .data = job_.data_identity()}
+                        .to_json();
   }
   request.report = reports_of(job_.checkpoint_files);
   UK_TRY_VOID(log_.save_begin(step, io::checkpoint_path(job_.output(), step)));

@@ -56,6 +56,18 @@ TEST(CommandLine, RefusesBudgetsThatAreNone) {
             "try:   write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB\n");
 }
 
+TEST(CommandLine, RefusesTwoBudgetsOfOneSpaceAndNumbersThatAreNone) {
+  const Ran twice = run_underkeel("plan run.yaml --memory host=1GiB,host=2GiB");
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.error, HasSubstr("`host` has two budgets"));
+
+  for (const std::string flag : {"--temperature nan", "--top-p NaN", "--temperature inf"}) {
+    const Ran ran = run_underkeel("generate folder --prompt a " + flag);
+    EXPECT_EQ(ran.exit_code, 2) << flag;
+    EXPECT_THAT(ran.error, HasSubstr("--t")) << ran.error;
+  }
+}
+
 TEST(CommandLine, PlanNeedsNoWeightsAndGivesTheShapeOfItsJson) {
   const auto run = test::complete_case("tied_head", {.with_weights = false});
 

@@ -1,5 +1,6 @@
 #include "train/generate.h"
 
+#include <cmath>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -153,6 +154,30 @@ TEST_F(Generate, ReadsMasterCopiesOfACheckpointThatExportsNoWeights) {
   std::filesystem::remove(checkpoint + "/model.safetensors");
 
   EXPECT_EQ(tokens(), whole);
+}
+
+TEST_F(Generate, EndsWithoutATokenWhenTheLogitsAreNoNumbers) {
+  auto tensors = test::read_tensors(folder_ / "model.safetensors");
+  auto& norm = tensors.at("model.norm.weight");
+  norm = test::stored(DType::f32, norm.shape,
+                      std::vector<float>(static_cast<std::size_t>(norm.element_count()), NAN));
+  test::write_tensors(folder_ / "model.safetensors", tensors);
+
+  const auto result = generate({.model = folder_.path(), .prompt = "The tide"}, [](auto) {});
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::not_finite);
+}
+
+TEST_F(Generate, RefusesWeightsThatAreNotTheModels) {
+  auto tensors = test::read_tensors(folder_ / "model.safetensors");
+  tensors.erase("model.layers.1.mlp.up_proj.weight");
+  test::write_tensors(folder_ / "model.safetensors", tensors);
+
+  const auto result = generate({.model = folder_.path(), .prompt = "The tide"}, [](auto) {});
+
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what, HasSubstr("model.layers.1.mlp.up_proj.weight"));
 }
 
 TEST_F(Generate, ReadsNoWeightsWhenTheMemoryIsRefused) {

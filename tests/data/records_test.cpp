@@ -220,6 +220,18 @@ TEST_F(Records, MayNotBeLongerThanTheLimit) {
   }
 }
 
+TEST_F(Records, MayNotNeedMoreMemoryThanThereIs) {
+  const RecordRules rules{.memory_bytes = 80 * mebibyte};
+  const std::string line(2'000'000, 'a');
+
+  const auto reading = read("a.txt", line, text_column, rules);
+
+  ASSERT_FALSE(reading.report);
+  EXPECT_EQ(reading.report.error().code, ErrorCode::does_not_fit);
+  EXPECT_THAT(reading.report.error().fix, HasSubstr("80.0 MiB of host memory are there"));
+  EXPECT_TRUE(read("b.txt", line, text_column, {.memory_bytes = 400 * mebibyte}).report);
+}
+
 class DatasetInfo : public testing::Test {
  protected:
   Result<std::vector<DatasetEntry>> read(std::string_view json, const std::string& name = "data") {
@@ -274,7 +286,9 @@ TEST_F(DatasetInfo, NamesWhatIsWrong) {
   write_file(folder / "mixed/b.json", "");
   write_file(folder / "t.parquet", "");
   const std::vector<std::tuple<std::string, ErrorCode, std::string>> wrong = {
-      {"{", ErrorCode::bad_file, "not valid JSON"},
+      {"{", ErrorCode::bad_file, "JSON"},
+      {R"({"data":{"file_name":"a.txt"},"data":{"file_name":"b.txt"}})", ErrorCode::bad_file,
+       "data"},
       {"[]", ErrorCode::bad_file, "not a JSON object"},
       {R"({"date":{}})", ErrorCode::not_found, "no data set `data`"},
       {R"({"data":1})", ErrorCode::bad_config, "not an object"},

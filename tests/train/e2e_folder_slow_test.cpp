@@ -1,11 +1,14 @@
 // What a run does with an output folder that is not its own alone: another run's checkpoints, a damaged
 // one, another run at the same time.
 
+#include <functional>
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "support/tensor_files.h"
 #include "train/e2e.h"
 
 namespace underkeel::test {
@@ -75,6 +78,65 @@ TEST_F(OutputFolder, IsRefusedWhileAnotherRunHoldsIt) {
   ::close(held);
   EXPECT_EQ(ended.exit_code, 2) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("another run writes into this output folder"));
+}
+
+class ModelFolder : public testing::Test {
+ protected:
+  void change(const std::function<void(StoredTensors&)>& how) {
+    StoredTensors tensors = read_tensors(made_.model / "model.safetensors");
+    how(tensors);
+    write_tensors(made_.model / "model.safetensors", tensors);
+  }
+  Ended run() { return run_training(made_, {.changes = {"max_steps=1"}}); }
+  RunnableCase made_ = complete_case("tied_head");
+};
+
+TEST_F(ModelFolder, WithTensorsThatTheModelHasNoPlaceForIsUsedAndToldSo) {
+  change([](StoredTensors& tensors) {
+    tensors["v_head.summary.weight"] = stored(DType::f32, {2}, {1, 2});
+  });
+
+  const Ended ended = run();
+
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("not part of this model and passed over: 1 tensor"));
+  EXPECT_THAT(ended.output, HasSubstr("v_head.summary.weight"));
+}
+
+TEST_F(ModelFolder, WhoseTiedHeadIsAnotherTensorIsRefusedBeforeTheDataAreRead) {
+  change([](StoredTensors& tensors) {
+    StoredTensor head = tensors.at("model.embed_tokens.weight");
+    head.bytes[0] ^= std::byte{1};
+    tensors["lm_head.weight"] = head;
+  });
+
+  const Ended ended = run();
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("differ, though the model ties them"));
+  EXPECT_FALSE(fs::exists(made_.output / "token_cache"));
+}
+
+TEST_F(ModelFolder, WithOneTensorTooFewIsRefusedBeforeTheDataAreRead) {
+  change([](StoredTensors& tensors) { tensors.erase("model.norm.weight"); });
+
+  const Ended ended = run();
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("model.norm.weight"));
+  EXPECT_FALSE(fs::exists(made_.output / "token_cache"));
+}
+
+TEST_F(ModelFolder, IsNotTrainedOnEmptyTexts) {
+  write_text(made_.data / "empty.txt", "\n\n\n\n");
+  write_text(made_.data / "dataset_info.json",
+             R"({"empty": {"file_name": "empty.txt", "columns": {"prompt": "text"}}})");
+
+  const Ended ended =
+      run_training(made_, {.changes = {"max_steps=1", "dataset=empty", "packing=false"}});
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("none of 4 texts has a token to predict"));
 }
 
 }  // namespace

@@ -112,6 +112,81 @@ TEST_F(ResumeWithoutState, GoesOnWithWeightsAloneWhenAsked) {
   EXPECT_TRUE(is_told);
 }
 
+class ResumeOfAChangedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Ended whole = run_training(made_, {.changes = {"max_steps=4"}});
+    ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  }
+  Ended resume(std::vector<std::string> changes = {}) {
+    return run_training(made_, {.changes = std::move(changes)});
+  }
+  void expect_refusal(const Ended& ended, std::string_view reason) {
+    EXPECT_EQ(ended.exit_code, 2) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr(std::string(reason)));
+    EXPECT_THAT(ended.output, HasSubstr("model_name_or_path: "));
+    EXPECT_EQ(last_step(made_.output), 4);
+  }
+  RunnableCase made_ = complete_case("resume_without_state", {.zero_stage = 2});
+};
+
+TEST_F(ResumeOfAChangedRun, GoesOnWhenNothingChanged) {
+  const Ended ended = resume();
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(last_step(made_.output), 8);
+}
+
+TEST_F(ResumeOfAChangedRun, IsRefusedWithMoreOrOtherSamples) {
+  const fs::path data = made_.data / "sums.jsonl";
+  const std::string before = read_text(data);
+  write_text(data, before + before.substr(0, before.find('\n') + 1));
+  expect_refusal(resume(), "training samples, now there are");
+
+  std::string other = before;
+  other[other.find_first_of("123456789")] = '0';
+  write_text(data, other);
+  expect_refusal(resume(), "training samples are not the same ones");
+
+  write_text(data, before);
+  EXPECT_EQ(resume().exit_code, 0);
+}
+
+TEST_F(ResumeOfAChangedRun, IsRefusedWithAnotherOrderNamingTheValue) {
+  expect_refusal(resume({"seed=7"}), "seed was 42, is 7");
+  expect_refusal(resume({"cutoff_len=8"}), "cutoff_len was 256, is 8");
+  expect_refusal(resume({"val_size=4"}), "val_size was");
+}
+
+TEST_F(ResumeOfAChangedRun, IsRefusedWithAnotherModelOfTheSameShapes) {
+  const fs::path config = made_.model / "config.json";
+  std::string text = read_text(config);
+  auto json = nlohmann::json::parse(text);
+  json["rms_norm_eps"] = 1e-3;
+  write_text(config, json.dump());
+
+  expect_refusal(resume(), "rms_norm_eps was");
+}
+
+TEST_F(ResumeOfAChangedRun, SaysWhichValuesOfTheCurveChanged) {
+  const Ended ended = resume({"learning_rate=2.0e-4"});
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("learning_rate was 0.0001, is 0.0002"));
+}
+
+TEST_F(ResumeOfAChangedRun, IsRefusedWhenTheManifestContradictsItself) {
+  const fs::path manifest = made_.output / "checkpoint-4" / "manifest.json";
+  auto json = nlohmann::json::parse(read_text(manifest));
+  json["step"] = 3;
+  write_text(manifest, json.dump());
+
+  const Ended ended = resume();
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_EQ(last_step(made_.output), 4);
+}
+
 TEST(ResumeOnMoreRanks, ReadsEachRanksShareAndNoMore) {
   const RunnableCase made = complete_case("resume_on_more_ranks", {.zero_stage = 2});
   const Ended ended = run_training(made, {.ranks = 2, .changes = {"max_steps=4"}});

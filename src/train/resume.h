@@ -1,0 +1,72 @@
+#pragma once
+// Where a run goes on: the checkpoint, what the loop was doing there, and whether this run is still the
+// one that it was made by.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "data/sampler.h"
+#include "io/checkpoint.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+
+namespace underkeel::train {
+
+/// Every value in force with its source, in the output folder and in checkpoints: what
+/// training_args.bin is for the Trainer.
+constexpr const char* values_file = "training_args.json";
+
+/// What a position in the data is a position in.
+struct DataIdentity {
+  std::string samples;  // Datasets::training_identity
+  std::int64_t sample_count = 0;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  bool drop_last = false;
+
+  static DataIdentity of(const data::SamplerConfig& order, std::string samples);
+  bool operator==(const DataIdentity&) const = default;
+};
+
+/// What a checkpoint keeps of the loop, besides tensors.
+struct Progress {
+  std::int64_t step = 0;  // completed optimizer steps
+  data::DataPosition position;
+  std::string trainer_state;  // text of trainer_state.json; newer ones keep the history there alone
+  std::optional<DataIdentity> data;  // absent in checkpoints of older versions
+
+  std::string to_json() const;
+  /// Errors: bad_file for numbers that no run comes to: a position after another number of steps, or outside
+  /// its epoch.
+  static Result<Progress> from_json(std::string_view text, const std::string& where);
+};
+
+struct Resume {
+  io::FoundCheckpoint checkpoint;
+  Progress progress;
+  bool weights_only = false;  // moments start from zero
+};
+
+/// The checkpoint that `run` goes on from; nothing when it starts anew. `standing` gets what is in the
+/// output folder.
+/// Errors: bad_config when the folder holds results that would be overwritten; those of reading.
+Result<std::optional<Resume>> find_resume(io::FileSystem& files, const spec::RunConfig& run,
+                                          io::CheckpointList& standing);
+
+/// Refuses to go on with another model or in another order of samples than those the checkpoint was made
+/// with: the state would be read into shapes that happen to fit, samples come twice or never.
+/// Returns notes for the user: values that differ and may do so.
+/// Errors: bad_config, naming what differs.
+struct ResumedRun {
+  const spec::RunConfig& run;
+  const spec::ModelSpec& model;
+  DataIdentity data;
+};
+Result<std::vector<std::string>> check_same_run(io::FileSystem& files, const Resume& resume,
+                                                const ResumedRun& now);
+
+}  // namespace underkeel::train
