@@ -16,7 +16,8 @@ constexpr std::string_view variable = "UNDERKEEL_FAULT";
 
 tl::unexpected<Error> cannot_read(std::string_view word) {
   return fail(ErrorCode::bad_config, fmt::format("cannot read `{}`", word), std::string(variable),
-              "write rank=R phase=NAME [step=N], then delay=SECONDSs, kill or fail");
+              "write rank=R phase=NAME [step=N], then delay=SECONDSs, kill, fail, or layer=L "
+              "doublings=N");
 }
 
 template <class Number>
@@ -50,6 +51,12 @@ Result<Fault> parse_fault(std::string_view text) {
       if (!read_number(value, fault.delay_s)) return cannot_read(word);
       fault.action = Fault::Action::delay;
       has_action = true;
+    } else if (key == "layer") {
+      if (!read_number(value, fault.layer)) return cannot_read(word);
+    } else if (key == "doublings") {
+      if (!read_number(value, fault.doublings)) return cannot_read(word);
+      fault.action = Fault::Action::distort;
+      has_action = true;
     } else if (word == "kill" || word == "fail") {
       fault.action = word == "kill" ? Fault::Action::kill : Fault::Action::fail;
       has_action = true;
@@ -58,6 +65,7 @@ Result<Fault> parse_fault(std::string_view text) {
     }
   }
   if (fault.rank < 0 || fault.phase.empty() || !has_action) return cannot_read(text);
+  if (fault.action == Fault::Action::distort && fault.layer < 0) return cannot_read(text);
   return fault;
 }
 
@@ -70,6 +78,8 @@ Result<void> strike(const Fault& fault, int rank, std::string_view phase, std::i
     case Fault::Action::kill:
       (void)std::raise(SIGKILL);
       return {};
+    case Fault::Action::distort:
+      return {};  // forward_distortion() says what to do
     case Fault::Action::fail:
       break;
   }
@@ -77,12 +87,37 @@ Result<void> strike(const Fault& fault, int rank, std::string_view phase, std::i
               fmt::format("{} at step {}", phase, step), "");
 }
 
-Result<void> fault_point(int rank, std::string_view phase, std::int64_t step) {
+namespace {
+
+/// Null when the variable is not set.
+const Result<Fault>* fault_of_environment() {
   static const char* const text = std::getenv(variable.data());
-  if (text == nullptr || *text == '\0') return {};
+  if (text == nullptr || *text == '\0') return nullptr;
   static const Result<Fault> fault = parse_fault(text);
-  if (!fault) return tl::unexpected(fault.error());
-  return strike(*fault, rank, phase, step);
+  return &fault;
+}
+
+}  // namespace
+
+Result<void> fault_point(int rank, std::string_view phase, std::int64_t step) {
+  const Result<Fault>* fault = fault_of_environment();
+  if (fault == nullptr) return {};
+  if (!*fault) return tl::unexpected(fault->error());
+  return strike(**fault, rank, phase, step);
+}
+
+std::optional<Distortion> distortion_of(const Fault& fault, int rank, std::int64_t step) {
+  if (fault.action != Fault::Action::distort || fault.rank != rank || fault.phase != "forward" ||
+      step < fault.step.value_or(step))
+    return std::nullopt;
+  return Distortion{.layer = fault.layer, .doublings = fault.doublings};
+}
+
+Result<std::optional<Distortion>> forward_distortion(int rank, std::int64_t step) {
+  const Result<Fault>* fault = fault_of_environment();
+  if (fault == nullptr) return std::nullopt;
+  if (!*fault) return tl::unexpected(fault->error());
+  return distortion_of(**fault, rank, step);
 }
 
 }  // namespace underkeel::comm

@@ -147,7 +147,8 @@ void run_compute(const Context& context, const plan::Compute& body, device::Queu
     case plan::Kernel::fill:
       return table.fill({.to = view(0), .value = body.value}, queue);
     case plan::Kernel::clip_factor:
-      return table.clip_factor({.sums = view(0), .out = view(1), .max_norm = body.value}, queue);
+      return table.clip_factor(
+          {.sums = view(0), .out = view(1), .loss_scale = view(2), .max_norm = body.value}, queue);
   }
 }
 

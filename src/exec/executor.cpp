@@ -417,25 +417,33 @@ const std::vector<std::int64_t>& Executor::live_trace(plan::MemorySpace space) c
 }
 
 std::vector<std::byte> Executor::read_buffer(plan::BufferId id) const {
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>(state_->plan.schedule.buffer(id).size_bytes));
+  read_buffer(id, 0, bytes);
+  return bytes;
+}
+
+void Executor::read_buffer(plan::BufferId id, std::int64_t begin_bytes,
+                           std::span<std::byte> into) const {
   const plan::Buffer& buffer = state_->plan.schedule.buffer(id);
+  const auto size_bytes = static_cast<std::int64_t>(into.size());
   UK_CHECK(buffer.persistent, "only persistent buffers can be read: " + buffer.name);
-  const std::byte* begin =
-      state_->arenas[index(buffer.space)].data() + state_->plan.layout.offset_bytes[index(id)];
+  UK_CHECK(begin_bytes >= 0 && begin_bytes + size_bytes <= buffer.size_bytes,
+           "read beyond the end of " + buffer.name);
+  const std::byte* begin = state_->arenas[index(buffer.space)].data() +
+                           state_->plan.layout.offset_bytes[index(id)] + begin_bytes;
   if (state_->arenas[index(buffer.space)].is_on_gpu()) {
-    std::vector<std::byte> copied(static_cast<std::size_t>(buffer.size_bytes));
     device::Queue& queue = state_->gpu_lanes->queue(index(lanes::compute));
     device::Gpu& gpu = state_->gpu_lanes->gpu();
-    const Result<void> done =
-        gpu.copy(copied.data(), begin, buffer.size_bytes, queue).and_then([&] {
-          return gpu.synchronize(queue);
-        });
+    const Result<void> done = gpu.copy(into.data(), begin, size_bytes, queue).and_then([&] {
+      return gpu.synchronize(queue);
+    });
     UK_CHECK(done.has_value(), done.error().what);
-    return copied;
+    return;
   }
-  unpoison(begin, buffer.size_bytes);
-  std::vector<std::byte> bytes(begin, begin + buffer.size_bytes);
-  if (state_->options.serial) poison(begin, buffer.size_bytes);
-  return bytes;
+  unpoison(begin, size_bytes);
+  std::copy(begin, begin + size_bytes, into.begin());
+  if (state_->options.serial) poison(begin, size_bytes);
 }
 
 }  // namespace underkeel::exec

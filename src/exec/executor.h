@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "comm/fault.h"
 #include "device/gpu.h"
 #include "exec/state_io.h"
 #include "kernels/kernels.h"
@@ -23,11 +25,13 @@ struct Inputs {
   std::span<const std::int32_t> targets;          // (rows)
   std::span<const std::int32_t> positions;        // (rows)
   std::span<const std::int32_t> sequence_starts;  // ascending from 0, ends with rows
-  float gradient_scale = 0;                       // 1 / trained tokens of the window over all ranks
+  float gradient_scale = 0;                       // loss_scale / trained tokens of the window
   std::array<float, 4> step_values{};             // AdamwArgs::step_values
+  float loss_scale = 1;                           // update: that of gradient_scale
   double control = 0;
-  StateSource* source = nullptr;  // load, resume
-  StateSink* sink = nullptr;      // save
+  std::optional<comm::Distortion> distortion;  // for tests: micro-steps
+  StateSource* source = nullptr;               // load, resume
+  StateSink* sink = nullptr;                   // save
 };
 
 struct Outputs {
@@ -73,6 +77,9 @@ class Executor {
   const std::vector<std::int64_t>& live_trace(plan::MemorySpace space) const;
   /// For tests and gradient checks: a copy of a persistent buffer's bytes. Nothing may be in flight.
   std::vector<std::byte> read_buffer(plan::BufferId buffer) const;
+  /// The same for into.size() bytes from `begin_bytes`, where the whole would need memory that no plan holds.
+  void read_buffer(plan::BufferId buffer, std::int64_t begin_bytes,
+                   std::span<std::byte> into) const;
 
  private:
   struct State;

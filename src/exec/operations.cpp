@@ -64,6 +64,13 @@ class Runner {
   }
   Result<void> operator()(const plan::Compute& body) const {
     run_compute(c_, body, queue_);
+    const auto& distortion = c_.inputs->distortion;
+    if (distortion && op_.layer == distortion->layer &&
+        op_.label == fmt::format("layers.{} down", op_.layer))
+      for (int i = 0; i < distortion->doublings; ++i) {
+        const TensorView out = c_.view(body.operands[2]);
+        c_.kernels->add({.from = out, .into = out}, queue_);
+      }
     return {};
   }
 
@@ -129,6 +136,8 @@ class Runner {
         return feed_bytes(body, 0, &in.gradient_scale, 4);
       case plan::Input::step_values:
         return feed_bytes(body, 0, in.step_values.data(), sizeof in.step_values);
+      case plan::Input::loss_scale:
+        return feed_bytes(body, 0, &in.loss_scale, 4);
       case plan::Input::control:
         return feed_bytes(body, 8 * plan::total_control, &in.control, 8);
     }

@@ -265,6 +265,9 @@ void check_shapes(const ClipFactorArgs& args) {
   check_type(args.sums, DType::f64, "clip_factor sums");
   check_vector(args.out, 4, "clip_factor out");
   check_type(args.out, DType::f32, "clip_factor out");
+  if (args.loss_scale.data == nullptr) return;
+  check_vector(args.loss_scale, 1, "clip_factor loss_scale");
+  check_type(args.loss_scale, DType::f32, "clip_factor loss_scale");
 }
 
 void check_shapes(const AdamwArgs& args) {

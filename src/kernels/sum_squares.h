@@ -20,11 +20,14 @@ constexpr std::int64_t sum_squares_block = 16'384;
 
 /// From the per-shard sums of all ranks: the global gradient norm and what to multiply gradients
 /// by. Shapes:  sums (S) f64, added in order; out (4) f32: norm, clip factor, finite (1 or 0),
-/// unused. factor = min(1, max_norm / (norm + 1e-6)) as torch does; max_norm <= 0: no clipping,
-/// factor 1. Not finite: finite = 0 and factor 0.
+/// unused; loss_scale (1) f32, what the gradients are larger by, or no data for 1.
+/// norm = sqrt(sum) / loss_scale; factor = min(1, max_norm / (norm + 1e-6)) / loss_scale as torch
+/// and DeepSpeed do; max_norm <= 0: no clipping, factor 1 / loss_scale. Not finite: finite = 0 and
+/// factor 0.
 struct ClipFactorArgs {
   TensorView sums;
   TensorView out;
+  TensorView loss_scale;
   float max_norm = 0;
 };
 

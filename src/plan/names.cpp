@@ -27,9 +27,9 @@ std::string_view name_of(Kernel kernel) {
 }
 
 std::string_view name_of(Input input) {
-  constexpr std::array<std::string_view, 7> names = {
-      "tokens",         "targets",     "positions", "sequence_starts",
-      "gradient_scale", "step_values", "control"};
+  constexpr std::array<std::string_view, 8> names = {
+      "tokens",         "targets",     "positions",  "sequence_starts",
+      "gradient_scale", "step_values", "loss_scale", "control"};
   return names[index(input)];
 }
 

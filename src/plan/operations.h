@@ -178,6 +178,7 @@ enum class Input : std::uint8_t {
   sequence_starts,
   gradient_scale,
   step_values,
+  loss_scale,
   control
 };
 std::string_view name_of(Input input);

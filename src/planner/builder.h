@@ -92,6 +92,8 @@ void reduce_gradients(Builder& builder, std::vector<Op>& ops, bool first);
 bool accumulates_in_place(const Request& request);
 void accumulate_in_place(Builder& builder, std::vector<Op>& ops, bool first);
 
+/// Whether gradients are larger by a scale that the update takes out: small ones would vanish in f16.
+bool scales_loss(const Request& request);
 /// Norm, clipping, update, and the gathers that follow; save, load, resume.
 void build_update(Builder& builder, BufferId totals);
 void build_evaluate_end(Builder& builder, BufferId totals);

@@ -1,7 +1,8 @@
 // The update segment: global norm, clipping, AdamW, and the gathers of weights that follow.
 // Needs: units with homes. Gives: one sum of squares per unit and shard, added in rank order, so that
 // the norm is the same at every stage; an update per unit; where state is sharded and weights are whole,
-// a gather per unit that may still run when the next micro-step starts.
+// a gather per unit that may still run when the next micro-step starts. f16 gradients are larger by the
+// loss scale, which the clip factor takes out again; where any rank's are not finite no update changes anything.
 
 #include <fmt/format.h>
 
@@ -29,6 +30,10 @@ BufferId values(Builder& builder, std::string name, DType type, std::int64_t cou
 }
 
 }  // namespace
+
+bool scales_loss(const Request& request) {
+  return request.weight_type == DType::f16;
+}
 
 void build_update(Builder& builder, BufferId totals) {
   const Request& request = builder.request;
@@ -59,12 +64,18 @@ void build_update(Builder& builder, BufferId totals) {
   }
   ops.push_back(make(plan::GatherValues{.own = norms, .all = all_norms, .count = unit_count},
                      "gather norms"));
-  ops.push_back(
-      compute({.kernel = plan::Kernel::clip_factor,
-               .operands = {fixed(all_norms, Access::read, DType::f64, 1, world * unit_count),
-                            fixed(clip, Access::write, DType::f32, 1, 4)},
-               .value = static_cast<float>(request.optimizer.max_grad_norm)},
-              "clip factor"));
+  plan::Compute clipping{
+      .kernel = plan::Kernel::clip_factor,
+      .operands = {fixed(all_norms, Access::read, DType::f64, 1, world * unit_count),
+                   fixed(clip, Access::write, DType::f32, 1, 4)},
+      .value = static_cast<float>(request.optimizer.max_grad_norm)};
+  if (scales_loss(request)) {
+    const BufferId loss_scale = values(builder, "loss_scale", DType::f32, 1);
+    ops.push_back(
+        make(plan::Feed{.input = plan::Input::loss_scale, .into = loss_scale}, "feed loss_scale"));
+    clipping.operands.push_back(fixed(loss_scale, Access::read, DType::f32, 1, 1));
+  }
+  ops.push_back(compute(std::move(clipping), "clip factor"));
   for (std::int64_t i = 0; i < unit_count; ++i) {
     const UnitId id{static_cast<std::uint32_t>(i)};
     const plan::Unit& unit = schedule.unit(id);

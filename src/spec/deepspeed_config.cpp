@@ -126,7 +126,7 @@ class DeepspeedReader : DeepspeedPart {
                                  source_of(run_, run_key)),
                      "write \"auto\", or the same value in both");
     if (run_key == "fp16") {
-      for (const std::string_view known : loss_scale_keys) fields.take(known);
+      read_loss_scale(fields, *mapping);
     } else {
       for (const std::string_view wrong : loss_scale_keys)
         if (fields.take(wrong) != nullptr)
@@ -141,6 +141,32 @@ class DeepspeedReader : DeepspeedPart {
     }
     refuse_unknown(fields, key);
     finish(fields);
+  }
+
+  void read_loss_scale(Fields& fields, const Value& mapping) {
+    LossScaleConfig& scale = run_.loss_scale;
+    const auto keep = [&](std::string_view key, auto& into, const auto& given) {
+      if (!given) return;
+      into = static_cast<std::decay_t<decltype(into)>>(*given);
+      remember(mapping.find(key), fmt::format("fp16.{}", key), fmt::format("{}", into));
+    };
+    // Above the most, the scale itself would be no finite f32.
+    constexpr double most_scale = 0x1p126;
+    constexpr std::int64_t most_count = std::int64_t{1} << 40;
+    keep("loss_scale", scale.fixed, fields.number("loss_scale", {.most = most_scale}));
+    keep("initial_scale_power", scale.initial_power,
+         fields.integer("initial_scale_power", {0, 126}));
+    keep("loss_scale_window", scale.window, fields.integer("loss_scale_window", {1, most_count}));
+    keep("hysteresis", scale.hysteresis, fields.integer("hysteresis", {1, most_count}));
+    keep("consecutive_hysteresis", scale.refills_hysteresis,
+         fields.boolean("consecutive_hysteresis"));
+    keep("min_loss_scale", scale.least,
+         fields.number("min_loss_scale", {.most = most_scale, .least_is_allowed = false}));
+    if (fields.take("auto_cast") != nullptr) silent_.push_back("fp16.auto_cast");
+    if (fields.boolean("fp16_master_weights_and_grads").value_or(false))
+      fields.problem("fp16_master_weights_and_grads",
+                     "training in fp16 without f32 master weights is not supported", "write false",
+                     ErrorCode::unsupported);
   }
 
   void read_precision(Fields& top) {

@@ -163,6 +163,11 @@ Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem
         "bf16: true without a DeepSpeed config is bf16 weights and gradients with f32 masters "
         "here, where LLaMA-Factory keeps f32 weights under autocast; saved weights are f32, as "
         "there");
+  if (run.precision == Precision::f16 && !run.has_deepspeed)
+    run.notes.push_back(
+        "fp16: true without a DeepSpeed config is fp16 weights and gradients with f32 masters "
+        "and DeepSpeed's loss-scale rule here, where LLaMA-Factory keeps f32 weights under "
+        "autocast and torch's gradient scaler; saved weights are f32, as there");
   return readout;
 }
 

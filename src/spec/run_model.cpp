@@ -83,9 +83,6 @@ void read_precision(RunReading& reading) {
   const bool fp16 = reading.keep("fp16", fields.boolean("fp16"), false);
   const bool pure = reading.keep("pure_bf16", fields.boolean("pure_bf16"), false);
   if (bf16 && fp16) fields.problem("fp16", "bf16 and fp16 exclude each other");
-  if (fp16)
-    fields.problem("fp16", "training in fp16 with loss scaling is not supported yet",
-                   "write bf16: true", ErrorCode::unsupported);
   if (pure)
     fields.problem("pure_bf16", "training without f32 master weights is not supported yet",
                    "write bf16: true", ErrorCode::unsupported);

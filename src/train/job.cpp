@@ -148,6 +148,10 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY(config_text,
          files.read_text(io::join_path(job.model_folder.string(), "config.json"), 16'000'000));
   job.model_config_text = std::move(config_text);
+  if (run.precision == spec::Precision::f16 && job.model.stored_type == DType::bf16)
+    job.run.notes.push_back(
+        "the weights are stored in bf16 and train in fp16, which holds no value beyond 65,504: "
+        "steps may overflow, or the first load; bf16: true does not");
   std::vector<std::string> device_notes;
   UK_TRY(gpu, choose_gpu(run, world_size, device_notes));
   job.gpu = std::move(gpu);

@@ -12,13 +12,13 @@
 #include "base/units.h"
 #include "comm/fault.h"
 #include "data/batch.h"
-#include "train/checkpoint_source.h"
 #include "train/evaluation.h"
 #include "train/learning_rate.h"
 #include "train/log_options.h"
-#include "train/model_source.h"
 #include "train/not_finite.h"
+#include "train/overflows.h"
 #include "train/progress.h"
+#include "train/read_state.h"
 #include "train/saver.h"
 #include "train/signals.h"
 #include "train/standing_checkpoints.h"
@@ -36,22 +36,8 @@ ProgressOptions progress_of_rank(int rank) {
   return options;
 }
 
-constexpr std::int64_t largest_state_bytes = 4 * gibibyte;
-
 // What a rank tells the others with each update (Input::control).
 constexpr double save_is_written = 1;
-
-/// The trainer's state of a checkpoint: what the manifest has, with the history of trainer_state.json.
-Result<TrainerState> state_of(io::FileSystem& files, const Resume& resume, bool wants_history) {
-  const std::string& folder = resume.checkpoint.folder;
-  UK_TRY(state, TrainerState::from_json(resume.progress.trainer_state, folder));
-  const std::string path = io::join_path(folder, "trainer_state.json");
-  if (!wants_history || !state.history.empty() || !files.exists(path)) return state;
-  UK_TRY(text, files.read_text(path, largest_state_bytes));
-  UK_TRY(whole, TrainerState::from_json(text, path));
-  state.history = std::move(whole.history);
-  return state;
-}
 
 class RankLoop {
  public:
@@ -64,6 +50,7 @@ class RankLoop {
         sampler_(std::move(sampler)),
         log_(std::move(log)),
         plateau_(job.run.optimizer),
+        overflows_(job.run),
         progress_(progress_of_rank(control.rank())) {}
 
   Result<void> run();
@@ -77,7 +64,6 @@ class RankLoop {
   }
 
   Result<void> load();
-  Result<void> read_state();
   Result<void> train_steps();
   Result<bool> one_step();  // false: a stop was agreed
   Result<exec::Outputs> run_window(const data::Window& window, double window_targets);
@@ -86,7 +72,9 @@ class RankLoop {
   Result<bool> evaluate_and_compare();  // true: better than all before
   Result<void> load_best();
   Result<void> finish();
-  Result<Error> not_finite(const StepRecord& record);
+  Result<bool> take_overflow(StepRecord& record);
+  Result<Error> not_finite(const StepRecord& record, const std::string& reason);
+  Progress progress_of_run() const;
   bool follows_plateau() const;
   double rate() const;
   void show(const StepRecord& record, bool is_logged);
@@ -107,6 +95,7 @@ class RankLoop {
   double last_evaluation_loss_ = 0;
   BestEvaluation best_;
   PlateauRate plateau_;
+  Overflows overflows_;
   bool stops_early_ = false;
   std::optional<MemoryReport> memory_;
   std::unique_ptr<Saver> saver_;
@@ -139,35 +128,10 @@ Result<void> RankLoop::load() {
   saver_ =
       std::make_unique<Saver>(job_, files_, collectives_, control_, *executor_, log_, *memory_);
   if (job_.resume) UK_TRY_VOID(memory_->begin(MemoryPhase::resume, job_.resume->progress.step));
-  UK_TRY_VOID(read_state());
+  UK_TRY_VOID(read_state(job_, files_, control_, *executor_));
+  if (job_.resume && job_.resume->weights_only && is_first())
+    UK_TRY_VOID(log_.notice("resumed with weights only: the optimizer's moments start from zero"));
   return memory_->end();
-}
-
-Result<void> RankLoop::read_state() {
-  exec::Inputs inputs;
-  if (job_.resume && !job_.resume->weights_only) {
-    UK_TRY_VOID(verify_checkpoint(files_, control_, job_.resume->checkpoint));
-    CheckpointSource source(files_, job_.resume->checkpoint);
-    inputs.source = &source;
-    UK_TRY_VOID(executor_->run(SegmentKind::resume, inputs));
-  } else if (job_.resume) {
-    CheckpointSource source(files_, job_.resume->checkpoint);
-    inputs.source = &source;
-    UK_TRY_VOID(executor_->run(SegmentKind::load, inputs));
-    if (is_first())
-      UK_TRY_VOID(
-          log_.notice("resumed with weights only: the optimizer's moments start from zero"));
-  } else if (job_.run.train_from_scratch) {
-    FreshSource source(job_.model, job_.run.seed);
-    inputs.source = &source;
-    UK_TRY_VOID(executor_->run(SegmentKind::load, inputs));
-  } else {
-    UK_TRY(model_files, io::open_model_files(files_, job_.model_folder.string()));
-    ModelFolderSource source(files_, std::move(model_files));
-    inputs.source = &source;
-    UK_TRY_VOID(executor_->run(SegmentKind::load, inputs));
-  }
-  return {};
 }
 
 Result<void> RankLoop::run() {
@@ -182,7 +146,8 @@ Result<void> RankLoop::run() {
     step_ = job_.resume->progress.step;
     saver_->resumed_at(step_);
     position_ = job_.resume->progress.position;
-    UK_TRY(state, state_of(files_, *job_.resume, is_first() || follows_plateau()));
+    overflows_.resume(job_.resume->progress);
+    UK_TRY(state, read_trainer_state(files_, *job_.resume, is_first() || follows_plateau()));
     best_ = state.best;
     for (const LogEntry& entry : state.history)
       if (entry.kind == LogEntry::Kind::evaluation) plateau_.add(entry.value("eval_loss"));
@@ -198,7 +163,7 @@ Result<void> RankLoop::train_steps() {
   while (step_ < job_.total_steps && !stops_early_) {
     UK_TRY(goes_on, one_step());
     if (goes_on) continue;
-    if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(step_, position_));
+    if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(progress_of_run()));
     UK_TRY_VOID(saver_->end());
     UK_TRY_VOID(log_.stopped("signal"));
     UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
@@ -227,9 +192,9 @@ Result<void> RankLoop::finish() {
   if (saver_->error()) return tl::unexpected(*saver_->error());
   if (!is_first()) return {};
   const bool has_model = job_.run.zero.gather_weights_on_save;
-  log(LogLevel::info,
-      fmt::format("{} steps in {}; the {} in {}", step_, format_duration(log_.elapsed_s()),
-                  has_model ? "model is" : "checkpoints are", job_.output()));
+  log(LogLevel::info, fmt::format("{} steps{} in {}; the {} in {}", step_, overflows_.summary(),
+                                  format_duration(log_.elapsed_s()),
+                                  has_model ? "model is" : "checkpoints are", job_.output()));
   if (!has_model)
     log(LogLevel::info,
         "no weights file was written, as stage3_gather_16bit_weights_on_model_save is false; "
@@ -244,12 +209,20 @@ bool RankLoop::follows_plateau() const {
 }
 
 double RankLoop::rate() const {
-  return follows_plateau() ? plateau_.rate()
-                           : learning_rate_at(job_.run.optimizer, step_, job_.total_steps);
+  return follows_plateau()
+             ? plateau_.rate()
+             : learning_rate_at(job_.run.optimizer, step_ - overflows_.skipped(), job_.total_steps);
+}
+
+Progress RankLoop::progress_of_run() const {
+  Progress progress{.step = step_, .position = position_};
+  overflows_.keep_in(progress);
+  return progress;
 }
 
 Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double window_targets) {
   const std::size_t count = window.micro_batches.size();
+  UK_TRY(distortion, comm::forward_distortion(control_.rank(), step_ + 1));
   for (std::size_t i = 0; i < count; ++i) {
     const data::MicroBatch& batch = window.micro_batches[i];
     exec::Inputs inputs;
@@ -257,7 +230,8 @@ Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double wi
     inputs.targets = batch.targets;
     inputs.positions = batch.positions;
     inputs.sequence_starts = batch.sequence_starts;
-    inputs.gradient_scale = static_cast<float>(1.0 / window_targets);
+    inputs.gradient_scale = static_cast<float>(overflows_.loss_scale() / window_targets);
+    inputs.distortion = distortion;
     const SegmentKind kind = count == 1       ? SegmentKind::micro_only
                              : i == 0         ? SegmentKind::micro_first
                              : i + 1 == count ? SegmentKind::micro_last
@@ -265,7 +239,8 @@ Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double wi
     UK_TRY_VOID(executor_->run(kind, inputs));
   }
   exec::Inputs update;
-  update.step_values = update_values(job_.run.optimizer, rate(), step_ + 1);
+  update.step_values = update_values(job_.run.optimizer, rate(), step_ + 1 - overflows_.skipped());
+  update.loss_scale = static_cast<float>(overflows_.loss_scale());
   update.control = saver_->is_written() ? save_is_written : 0;
   return executor_->run(SegmentKind::update, update);
 }
@@ -312,10 +287,14 @@ Result<bool> RankLoop::one_step() {
     }
     record.loss = loss / targets;
     record.gradient_norm = outputs.clip[0];
-    if (outputs.clip[2] == 0 || !std::isfinite(record.loss)) {
-      position_ = window.begin;
-      UK_TRY(error, not_finite(record));
-      return tl::unexpected(error);
+    record.is_skipped = outputs.clip[2] == 0;
+    if (record.is_skipped || !std::isfinite(record.loss) || overflows_.are_expected()) {
+      UK_TRY(ends, take_overflow(record));
+      if (ends) {
+        position_ = window.begin;
+        UK_TRY(error, not_finite(record, overflows_.reason_to_end()));
+        return tl::unexpected(error);
+      }
     }
   }
   ++step_;
@@ -361,25 +340,47 @@ Result<void> RankLoop::after_step(const data::Window& window) {
     log_.set_best(best_);
   }
   saver_->protect(best_.checkpoint.empty() ? 0 : best_.step);
-  return saver_->begin(step_, position_);
+  return saver_->begin(progress_of_run());
 }
 
 // The weights are those of the step before: the update was passed over. They are saved, so that a run
 // with other settings can go on from there.
-Result<Error> RankLoop::not_finite(const StepRecord& record) {
-  if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(step_, position_));
+Result<Error> RankLoop::not_finite(const StepRecord& record, const std::string& reason) {
+  if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(progress_of_run()));
   UK_TRY_VOID(saver_->end());
   UK_TRY(tensors, describe_not_finite(*executor_, job_.plan, control_));
   const std::string what = fmt::format(
-      "loss {} and gradient norm {} are not both finite{}; weights are as step {} left "
+      "loss {} and gradient norm {} are not both finite{}{}; weights are as step {} left "
       "them",
-      record.loss, record.gradient_norm, tensors, step_);
+      record.loss, record.gradient_norm, tensors, reason, step_ - overflows_.in_a_row());
   UK_TRY_VOID(log_.notice("not finite: " + what));
   progress_.end();
   return Error{
       ErrorCode::not_finite, what, fmt::format("step {} of {}", step_ + 1, job_.total_steps),
       "lower learning_rate, or look at the samples of this step; the newest checkpoint holds the "
       "weights of before"};
+}
+
+// True: the run ends here. An fp16 run passes over a step whose gradients are not finite.
+Result<bool> RankLoop::take_overflow(StepRecord& record) {
+  if (!overflows_.are_expected() || (!record.is_skipped && !std::isfinite(record.loss)))
+    return true;
+  record.loss_scale = overflows_.loss_scale();
+  const Overflows::Outcome outcome = overflows_.step(record.is_skipped);
+  if (outcome.ends) return true;
+  if (outcome.is_first) {
+    UK_TRY(tensors, describe_not_finite(*executor_, job_.plan, control_));
+    const std::string note =
+        fmt::format("step {} overflows at loss scale {}{}: no update, the next scale is {}",
+                    step_ + 1, record.loss_scale, tensors, overflows_.loss_scale());
+    progress_.note(note);
+    UK_TRY_VOID(log_.notice(note));
+  }
+  if (!outcome.advice.empty()) {
+    progress_.note(outcome.advice);
+    UK_TRY_VOID(log_.notice(outcome.advice));
+  }
+  return false;
 }
 
 void RankLoop::show(const StepRecord& record, bool is_logged) {
@@ -468,10 +469,7 @@ Result<void> RankLoop::load_best() {
         "a model folder of it";
     return tl::unexpected(std::move(error));
   }
-  CheckpointSource source(files_, {folder, *std::move(manifest)});
-  exec::Inputs inputs;
-  inputs.source = &source;
-  UK_TRY_VOID(executor_->run(SegmentKind::load, inputs));
+  UK_TRY_VOID(read_weights(job_, files_, {folder, *std::move(manifest)}, *executor_));
   last_evaluated_step_ = -1;  // these are other weights
   const std::string note =
       fmt::format("the best model is that of step {}: eval_loss {:.6g}", best_.step, *best_.value);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "tensor/shard.h"
 #include "train/model_source.h"
 
@@ -14,18 +15,31 @@ namespace underkeel::train {
 
 namespace {
 
-constexpr std::int64_t chunk_elements = 4096;
+constexpr std::int64_t chunk_elements = 64 * kibibyte;
 
-bool all_finite(const std::byte* from, DType type, std::int64_t count) {
-  float values[chunk_elements];
-  for (std::int64_t at = 0; at < count; at += chunk_elements) {
-    const std::int64_t size = std::min(chunk_elements, count - at);
-    widen(from + bytes_of(type, at), type, size, values);
-    for (std::int64_t i = 0; i < size; ++i)
-      if (!std::isfinite(values[i])) return false;
+/// Reads gradients through two chunks, however large a tensor is: a run may go on after this.
+class Finite {
+ public:
+  explicit Finite(const exec::Executor& executor)
+      : executor_(executor), bytes_(chunk_elements * 4), values_(chunk_elements) {}
+
+  bool all(plan::BufferId gradient, DType type, ShardRange range) {
+    for (std::int64_t at = range.begin; at < range.end; at += chunk_elements) {
+      const std::int64_t count = std::min(chunk_elements, range.end - at);
+      const auto size_bytes = static_cast<std::size_t>(bytes_of(type, count));
+      executor_.read_buffer(gradient, bytes_of(type, at), std::span(bytes_).first(size_bytes));
+      widen(bytes_.data(), type, count, values_.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        if (!std::isfinite(values_[static_cast<std::size_t>(i)])) return false;
+    }
+    return true;
   }
-  return true;
-}
+
+ private:
+  const exec::Executor& executor_;
+  std::vector<std::byte> bytes_;
+  std::vector<float> values_;
+};
 
 }  // namespace
 
@@ -35,17 +49,18 @@ Result<std::string> describe_not_finite(const exec::Executor& executor, const pl
   std::vector<std::string> names;  // of all tensors, in the plan's order, which is the model's
   double first = none;
   double count = 0;
+  Finite finite(executor);
   for (const plan::Unit& unit : plan.schedule.units) {
     const ShardRange own = unit.gradient_sharded
                                ? shard_of(unit.element_count, plan.world_size, control.rank())
                                : ShardRange{0, unit.element_count};
+    const std::int64_t home_begin = own.begin;
     const DType type = plan.schedule.buffer(unit.gradient).type;
-    const std::vector<std::byte> bytes = executor.read_buffer(unit.gradient);
     for (const plan::UnitTensor& tensor : unit.tensors) {
       const ShardRange range = intersect({tensor.begin, tensor.begin + tensor.element_count}, own);
       names.push_back(tensor.name);
       if (range.size() <= 0 ||
-          all_finite(bytes.data() + bytes_of(type, range.begin - own.begin), type, range.size()))
+          finite.all(unit.gradient, type, {range.begin - home_begin, range.end - home_begin}))
         continue;
       if (first == none) first = static_cast<double>(names.size() - 1);
       ++count;

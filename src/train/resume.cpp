@@ -179,6 +179,12 @@ std::string Progress::to_json() const {
                     {"seed", data->seed},
                     {"shuffle", data->shuffle},
                     {"drop_last", data->drop_last}};
+  if (skipped_steps > 0) json["skipped_steps"] = skipped_steps;
+  if (loss_scale)
+    json["loss_scale"] = {{"scale", loss_scale->scale},
+                          {"hysteresis_left", loss_scale->hysteresis_left},
+                          {"steps", loss_scale->steps},
+                          {"last_overflow_step", loss_scale->last_overflow_step}};
   return json.dump();
 }
 
@@ -203,6 +209,16 @@ Result<Progress> Progress::from_json(std::string_view text, const std::string& w
                                .shuffle = data.at("shuffle"),
                                .drop_last = data.at("drop_last")};
     }
+    read.skipped_steps = json.value("skipped_steps", std::int64_t{0});
+    if (json.contains("loss_scale")) {
+      const Json& scale = json.at("loss_scale");
+      for (const char* key : {"hysteresis_left", "steps", "last_overflow_step"})
+        if (!scale.at(key).is_number_integer()) return bad("cannot be read");
+      read.loss_scale = LossScaleState{.scale = scale.at("scale"),
+                                       .hysteresis_left = scale.at("hysteresis_left"),
+                                       .steps = scale.at("steps"),
+                                       .last_overflow_step = scale.at("last_overflow_step")};
+    }
   } catch (const Json::exception&) {
     return bad("cannot be read");
   }
@@ -212,6 +228,11 @@ Result<Progress> Progress::from_json(std::string_view text, const std::string& w
       (read.data && position.samples >= read.data->sample_count))
     return bad(fmt::format("is impossible: step {}, epoch {}, {} samples into it", read.step,
                            position.epoch, position.samples));
+  if (read.skipped_steps < 0 || read.skipped_steps > read.step)
+    return bad(
+        fmt::format("is impossible: {} of {} steps are skipped", read.skipped_steps, read.step));
+  if (read.loss_scale && !(read.loss_scale->scale > 0))
+    return bad(fmt::format("is impossible: loss scale {}", read.loss_scale->scale));
   return read;
 }
 

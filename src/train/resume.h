@@ -13,6 +13,7 @@
 #include "io/checkpoint.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
+#include "train/loss_scale.h"
 
 namespace underkeel::train {
 
@@ -38,10 +39,12 @@ struct Progress {
   data::DataPosition position;
   std::string trainer_state;  // text of trainer_state.json; newer ones keep the history there alone
   std::optional<DataIdentity> data;  // absent in checkpoints of older versions
+  std::int64_t skipped_steps = 0;    // of `step`, over gradients that were not finite: no updates
+  std::optional<LossScaleState> loss_scale;  // of an fp16 run
 
   std::string to_json() const;
   /// Errors: bad_file for numbers that no run comes to: a position after another number of steps, or outside
-  /// its epoch.
+  /// its epoch; more skipped steps than steps; a loss scale that is none.
   static Result<Progress> from_json(std::string_view text, const std::string& where);
 };
 

@@ -210,6 +210,8 @@ Result<std::optional<LogEntry>> RunLog::step(const StepRecord& record) {
       .add("step_s", record.step_s)
       .add("tokens_per_s",
            record.step_s > 0 ? static_cast<double>(record.tokens) / record.step_s : 0.0);
+  if (record.loss_scale > 0)
+    line.add("loss_scale", record.loss_scale).add("skipped", record.is_skipped);
   UK_TRY_VOID(events_->append(line));
   if (logged) UK_TRY_VOID(log_line(*logged));
   return logged;

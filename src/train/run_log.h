@@ -38,6 +38,8 @@ struct StepRecord {
   bool ends_epoch = false;   // or the run
   double step_s = 0;
   double flops = 0;
+  double loss_scale = 0;    // of an fp16 run
+  bool is_skipped = false;  // gradients were not finite: the step made no update
 };
 
 struct EvaluationRecord {

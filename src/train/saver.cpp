@@ -89,7 +89,8 @@ Result<void> Saver::tell(const Error& error) {
   return log_.notice("save failed: " + error.what);
 }
 
-Result<void> Saver::begin(std::int64_t step, const data::DataPosition& position) {
+Result<void> Saver::begin(Progress progress) {
+  const std::int64_t step = progress.step;
   UK_TRY_VOID(end());
   const TimeLimit limit(control_, job_.run);
   UK_TRY_VOID(enter("save", step));
@@ -102,11 +103,9 @@ Result<void> Saver::begin(std::int64_t step, const data::DataPosition& position)
     const TrainerState& state = log_.state();
     request.extra.push_back({"trainer_state.json", "",
                              [&state](const TextSink& sink) { return state.write_json(sink); }});
-    request.state = Progress{.step = step,
-                             .position = position,
-                             .trainer_state = state.without_history().to_json(),
-                             .data = job_.data_identity()}
-                        .to_json();
+    progress.trainer_state = state.without_history().to_json();
+    progress.data = job_.data_identity();
+    request.state = progress.to_json();
   }
   request.report = reports_of(job_.checkpoint_files);
   UK_TRY_VOID(log_.save_begin(step, io::checkpoint_path(job_.output(), step)));

@@ -22,9 +22,9 @@ class Saver {
   Saver(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
         comm::Communicator& control, exec::Executor& executor, RunLog& log, MemoryReport& memory);
 
-  /// Starts the save of `step`; an earlier one is ended first. Returns while it is being written, unless
+  /// Starts the save of `progress.step`, with the trainer's state of now; an earlier one is ended first. Returns while it is being written, unless
   /// the run asks for saves that are waited for.
-  Result<void> begin(std::int64_t step, const data::DataPosition& position);
+  Result<void> begin(Progress progress);
   bool is_pending() const { return writer_ != nullptr; }
   /// This rank has written all its pieces.
   bool is_written() const { return writer_ != nullptr && executor_.idle(); }

@@ -49,6 +49,21 @@ TEST(Fault, StrikesEveryStepWhenNoneIsNamed) {
   EXPECT_FALSE(strike(fault, 1, "save", 4));
 }
 
+TEST(Fault, DistortsALayerFromAStepOn) {
+  const Fault fault = *parse_fault("rank=0 phase=forward step=20 layer=1 doublings=20");
+
+  EXPECT_TRUE(strike(fault, 0, "forward", 20));
+  EXPECT_FALSE(distortion_of(fault, 0, 19));
+  EXPECT_FALSE(distortion_of(fault, 1, 20));
+  for (const std::int64_t step : {20, 21}) {
+    const auto distortion = distortion_of(fault, 0, step);
+    ASSERT_TRUE(distortion);
+    EXPECT_EQ(distortion->layer, 1);
+    EXPECT_EQ(distortion->doublings, 20);
+  }
+  EXPECT_FALSE(parse_fault("rank=0 phase=forward doublings=20"));
+}
+
 TEST(Fault, DelaysAndThenGoesOn) {
   EXPECT_TRUE(strike(*parse_fault("rank=1 phase=save delay=0.001s"), 1, "save", 1));
 }

@@ -2,6 +2,7 @@
 // Operations on elements and on runs of elements: copy, add, fill, and the optimizer's.
 
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -94,7 +95,8 @@ inline Case sum_squares_case(std::int64_t elements, DType type, bool accumulate)
   return item;
 }
 
-inline Case clip_case(std::vector<double> sums, float max_norm, std::string name) {
+inline Case clip_case(std::vector<double> sums, float max_norm, std::string name,
+                      std::optional<double> loss_scale = std::nullopt) {
   Case item{.operation = "clip_factor", .name = std::move(name)};
   item.operands = {
       {.name = "sums",
@@ -102,8 +104,14 @@ inline Case clip_case(std::vector<double> sums, float max_norm, std::string name
        .columns = static_cast<std::int64_t>(sums.size()),
        .fill = values(sums)},
       {.name = "out", .role = Role::output, .columns = 4, .bound = {.same_bits = true}}};
+  if (loss_scale)
+    item.operands.push_back({.name = "loss_scale", .columns = 1, .fill = values({*loss_scale})});
   item.run = [=](const KernelTable& table, Views v, device::Queue& queue) {
-    table.clip_factor({.sums = v[0], .out = v[1], .max_norm = max_norm}, queue);
+    table.clip_factor({.sums = v[0],
+                       .out = v[1],
+                       .loss_scale = loss_scale ? v[2] : TensorView{},
+                       .max_norm = max_norm},
+                      queue);
   };
   return item;
 }
@@ -190,6 +198,9 @@ inline void add_element_cases(std::vector<Case>& all) {
   all.push_back(clip_case({0, 0}, 1, "zero norm"));
   all.push_back(clip_case({4, 5}, 0, "no limit"));
   all.push_back(clip_case({}, 1, "no sums"));
+  all.push_back(clip_case({1.5, 2.5, 0, 5}, 0.01f, "clips scaled gradients", 128));
+  all.push_back(clip_case({1.5, 2.5, 0, 5}, 1, "scaled below the limit", 1000.5));
+  all.push_back(clip_case({4, 5}, 0, "scaled, no limit", 65536));
   all.push_back(clip_case({1, std::numeric_limits<double>::infinity()}, 1, "infinite"));
   all.push_back(clip_case({1, std::numeric_limits<double>::quiet_NaN()}, 0, "not a number"));
 

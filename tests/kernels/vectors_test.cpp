@@ -125,6 +125,22 @@ TEST_P(BothBackends, ClippingFollowsTorch) {
   EXPECT_EQ(out[2], 1.0f);
 }
 
+TEST_P(BothBackends, ClippingTakesTheLossScaleOutOfNormAndGradients) {
+  std::array<double, 2> sums = {9, 16};
+  std::array<float, 4> out{};
+  float scale = 4;
+
+  table.clip_factor({.sums = vector(sums.data(), DType::f64, 2),
+                     .out = vector(out.data(), DType::f32, 4),
+                     .loss_scale = vector(&scale, DType::f32, 1),
+                     .max_norm = 1},
+                    queue);
+
+  EXPECT_EQ(out[0], 1.25f);
+  EXPECT_FLOAT_EQ(out[1], 1.0f / (1.25f + 1e-6f) / 4);
+  EXPECT_EQ(out[2], 1.0f);
+}
+
 TEST_P(BothBackends, AdamwMatchesItsFormulaInDouble) {
   float master = 0.5f;
   float moment1 = 0.02f;

@@ -167,6 +167,43 @@ TEST_F(DeepspeedConfig, SaysThatBf16HasNoLossScale) {
       << text;
 }
 
+TEST_F(DeepspeedConfig, GivesTheLossScaleOfFp16) {
+  const auto run =
+      read_with(R"({"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 12,
+    "loss_scale_window": 50, "hysteresis": 3, "consecutive_hysteresis": true, "min_loss_scale": 2}})",
+                "fp16: true\n");
+
+  ASSERT_TRUE(run.has_value()) << text_of(run);
+  EXPECT_EQ(run->precision, Precision::f16);
+  EXPECT_EQ(run->loss_scale.fixed, 0);
+  EXPECT_EQ(run->loss_scale.initial_power, 12);
+  EXPECT_EQ(run->loss_scale.window, 50);
+  EXPECT_EQ(run->loss_scale.hysteresis, 3);
+  EXPECT_TRUE(run->loss_scale.refills_hysteresis);
+  EXPECT_EQ(run->loss_scale.least, 2);
+  EXPECT_EQ(export_type(*run), DType::f16);
+  EXPECT_EQ(source_of_key(*run, "deepspeed.fp16.initial_scale_power"), "12 from ds_config.json");
+  EXPECT_EQ(read_with(R"({"fp16": {"enabled": "auto", "loss_scale": 128}})", "fp16: true\n")
+                ->loss_scale.fixed,
+            128);
+}
+
+TEST_F(DeepspeedConfig, HoldsTheLossScaleAgainstItsBounds) {
+  for (const auto& [key, fix] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"("loss_scale": true)", "fp16.loss_scale"},
+           {R"("loss_scale": -1)", "fp16.loss_scale"},
+           {R"("loss_scale_window": 0)", "fp16.loss_scale_window"},
+           {R"("hysteresis": 0)", "fp16.hysteresis"},
+           {R"("initial_scale_power": 127)", "fp16.initial_scale_power"},
+           {R"("min_loss_scale": 0)", "fp16.min_loss_scale"},
+           {R"("loss_scal": 0)", "the nearest is `loss_scale`"},
+           {R"("fp16_master_weights_and_grads": true)", "without f32 master weights"}}) {
+    const std::string text = text_of(
+        read_with(std::string(R"({"fp16": {"enabled": true, )") + key + "}}", "fp16: true\n"));
+    EXPECT_NE(text.find(fix), std::string::npos) << key << ": " << text;
+  }
+}
+
 TEST_F(DeepspeedConfig, RecognisesTheOldSpellingOfOffload) {
   const std::string text =
       text_of(read_with(R"({"zero_optimization": {"stage": 2, "cpu_offload": true}})"));

@@ -318,7 +318,6 @@ struct Refusal {
 
 TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
   const std::vector<Refusal> refusals = {
-      {"fp16: true", "training in fp16 with loss scaling is not supported yet"},
       {"bf16: true\nfp16: true", "bf16 and fp16 exclude each other"},
       {"pure_bf16: true", "training without f32 master weights is not supported yet"},
       {"do_predict: true", "true is not honoured: prediction is not supported yet"},

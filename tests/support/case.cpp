@@ -92,12 +92,14 @@ nlohmann::ordered_json entry_for(const std::string& set, const std::string& line
   return entry;
 }
 
-std::string ds_config(int stage, bool bf16) {
-  const nlohmann::ordered_json config = {{"train_micro_batch_size_per_gpu", "auto"},
-                                         {"gradient_accumulation_steps", "auto"},
-                                         {"train_batch_size", "auto"},
-                                         {"bf16", {{"enabled", bf16}}},
-                                         {"zero_optimization", {{"stage", stage}}}};
+std::string ds_config(int stage, const YAML::Node& run) {
+  const auto is_set = [&](const char* key) { return run[key] && run[key].as<bool>(); };
+  nlohmann::ordered_json config = {{"train_micro_batch_size_per_gpu", "auto"},
+                                   {"gradient_accumulation_steps", "auto"},
+                                   {"train_batch_size", "auto"},
+                                   {"bf16", {{"enabled", is_set("bf16")}}},
+                                   {"zero_optimization", {{"stage", stage}}}};
+  if (is_set("fp16")) config["fp16"] = {{"enabled", true}};
   return config.dump(2) + "\n";
 }
 
@@ -144,11 +146,12 @@ RunnableCase complete_case(std::string_view name, const CaseOptions& options) {
   run["model_name_or_path"] = made.model.string();
   run["dataset_dir"] = made.data.string();
   run["output_dir"] = made.output.string();
+  const bool has_own = fs::exists(source / "ds_config.json");
+  if (has_own) fs::copy_file(source / "ds_config.json", made.folder / "ds_config.json");
   if (options.zero_stage) {
-    const bool bf16 = run["bf16"] && run["bf16"].as<bool>();
-    write_text(made.folder / "ds_config.json", ds_config(*options.zero_stage, bf16));
-    run["deepspeed"] = (made.folder / "ds_config.json").string();
+    write_text(made.folder / "ds_config.json", ds_config(*options.zero_stage, run));
   }
+  if (has_own || options.zero_stage) run["deepspeed"] = (made.folder / "ds_config.json").string();
   write_text(made.run_file, YAML::Dump(run) + "\n");
   if (fs::exists(source / "hardware.yaml")) {
     made.hardware_file = made.folder / "hardware.yaml";

@@ -20,8 +20,9 @@ struct CaseOptions {
   std::string run_file = "train.yaml";
   std::string model_file = "model.json";  // without one: tests/cases/tiny_model.json
   bool with_weights = true;               // false: config.json and tokenizer only, to plan
-  std::optional<int> zero_stage;  // writes ds_config.json with it and names it in the run file
-  std::string type;               // "float32": overrides the model's stored type; and bf16 goes
+  // Writes ds_config.json with it and names it in the run file; without one the case's own, if any.
+  std::optional<int> zero_stage = {};
+  std::string type;  // "float32": overrides the model's stored type; and bf16 goes
   std::uint64_t seed = 1;
 };
 

@@ -62,10 +62,12 @@ __global__ void __launch_bounds__(order_threads)
   if (threadIdx.x == 0) *sum = total;
 }
 
-__global__ void clip(const double* sums, std::int64_t count, float max_norm, float* out) {
+__global__ void clip(const double* sums, std::int64_t count, float max_norm,
+                     const float* loss_scale, float* out) {
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += sums[i];
-  const double norm = sqrt(sum);
+  const double scale = loss_scale == nullptr ? 1.0 : static_cast<double>(*loss_scale);
+  const double norm = sqrt(sum) / scale;
   const bool finite = isfinite(norm);
   double factor = 1;
   // As std::min: a norm that is not a number leaves 1.
@@ -73,6 +75,7 @@ __global__ void clip(const double* sums, std::int64_t count, float max_norm, flo
     const double ratio = static_cast<double>(max_norm) / (norm + 1e-6);
     if (ratio < factor) factor = ratio;
   }
+  factor /= scale;
   // Not-a-number has one bit pattern here and another on the CPU; a log compares equal with this one.
   out[0] = isnan(norm) ? __uint_as_float(0x7fc00000u) : static_cast<float>(norm);
   out[1] = finite ? static_cast<float>(factor) : 0.0f;
@@ -161,8 +164,10 @@ void sum_squares(const SumSquaresArgs& args, device::Queue& queue) {
 
 void clip_factor(const ClipFactorArgs& args, device::Queue& queue) {
   check_shapes(args);
-  clip<<<1, 1, 0, stream_of(queue)>>>(args.sums.as<double>(), args.sums.element_count(),
-                                      args.max_norm, args.out.as<float>());
+  clip<<<1, 1, 0, stream_of(queue)>>>(
+      args.sums.as<double>(), args.sums.element_count(), args.max_norm,
+      args.loss_scale.data == nullptr ? nullptr : args.loss_scale.as<float>(),
+      args.out.as<float>());
 }
 
 void adamw(const AdamwArgs& args, device::Queue& queue) {

@@ -45,10 +45,12 @@ void clip_factor(const ClipFactorArgs& args, device::Queue& /*queue*/) {
   check_shapes(args);
   double sum = 0;
   for (std::int64_t i = 0; i < args.sums.element_count(); ++i) sum += load(args.sums, i);
-  const double norm = std::sqrt(sum);
+  const double scale = args.loss_scale.data == nullptr ? 1 : load(args.loss_scale, 0);
+  const double norm = std::sqrt(sum) / scale;
   const bool finite = std::isfinite(norm);
   double factor = 1;
   if (args.max_norm > 0) factor = std::min(1.0, static_cast<double>(args.max_norm) / (norm + 1e-6));
+  factor /= scale;
   store(args.out, 0, norm);
   store(args.out, 1, finite ? factor : 0);
   store(args.out, 2, finite ? 1 : 0);
