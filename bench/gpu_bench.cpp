@@ -1,7 +1,9 @@
 // The CUDA kernels on the shapes of Llama-2-7B (8,192 tokens in four sequences): time, rate of floating-point
 // operations, bytes that must be moved over time. Random operands; each operation alone, queued many times.
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -92,7 +94,7 @@ class Bench {
     for (int round = 0; round < 5; ++round) rounds.push_back(time(call, count) / count);
     std::sort(rounds.begin(), rounds.end());
     const double s = rounds[2];
-    std::printf("%-34s %9.4f ms", name.c_str(), s * 1e3);
+    std::printf("%-44s %9.4f ms", name.c_str(), s * 1e3);
     if (flops > 0) std::printf("  %8.1f TFLOP/s", flops / s * 1e-12);
     if (moved_bytes > 0) std::printf("  %8.0f GB/s", moved_bytes / s * 1e-9);
     std::printf("\n");
@@ -111,6 +113,92 @@ class Bench {
   device::Gpu& gpu_;
   device::Queue& queue_;
 };
+
+struct AttentionShape {
+  std::string name;
+  std::vector<std::int64_t> lengths;
+  std::int64_t query_heads;
+  std::int64_t key_heads;
+  std::int64_t head_width;
+};
+
+/// Micro-batches of the four models of `bench step`, and one of packed texts of 30 to 570 tokens.
+std::vector<AttentionShape> attention_shapes() {
+  std::vector<std::int64_t> texts;
+  for (std::int64_t left = tokens; left > 0; left -= texts.back())
+    texts.push_back(std::min<std::int64_t>(left, 30 + random_word(3, 0, texts.size()) % 540));
+  const auto equal = [](std::size_t count, std::int64_t length) {
+    return std::vector<std::int64_t>(count, length);
+  };
+  return {{"llama-2-7b, 4 x 2048", equal(4, 2048), 32, 32, 128},
+          {"llama-3.1-8b, 2 x 4096", equal(2, 4096), 32, 8, 128},
+          {"qwen2.5-7b, 8 x 1024", equal(8, 1024), 28, 4, 128},
+          {"llama-3.2-1b, 8 x 2048", equal(8, 2048), 32, 8, 64},
+          {"llama-2-7b, texts", texts, 32, 32, 128}};
+}
+
+/// Forward and backward of one layer, on the packed matrix of queries, keys and values.
+void bench_attention(Bench& bench, Memory& memory, device::Gpu& gpu, device::Queue& queue,
+                     const AttentionShape& shape) {
+  memory.reuse();
+  std::vector<std::int32_t> starts;
+  std::int64_t rows = 0;
+  double flops = 0;
+  for (const std::int64_t length : shape.lengths) {
+    starts.push_back(static_cast<std::int32_t>(rows));
+    rows += length;
+    flops += static_cast<double>(
+        attention_forward_flops(length, shape.query_heads, shape.head_width, 0));
+  }
+  starts.resize(static_cast<std::size_t>(rows) + 1, static_cast<std::int32_t>(rows));
+  const std::int64_t q_width = shape.query_heads * shape.head_width;
+  const std::int64_t k_width = shape.key_heads * shape.head_width;
+  const auto part = [&](const TensorView& packed, int which) {
+    return columns_of(packed, which == 0 ? 0 : q_width + (which - 1) * k_width,
+                      which == 0 ? q_width : k_width);
+  };
+  const TensorView qkv = memory.matrix(DType::bf16, rows, q_width + 2 * k_width);
+  const TensorView dqkv = memory.matrix(DType::bf16, rows, q_width + 2 * k_width);
+  const TensorView out = memory.matrix(DType::bf16, rows, q_width);
+  const TensorView dout = memory.matrix(DType::bf16, rows, q_width);
+  const TensorView lse = memory.matrix(DType::f32, rows, shape.query_heads);
+  const TensorView scratch = memory.matrix(
+      DType::u8, 1,
+      attention_backward_scratch_bytes(rows, shape.query_heads, shape.key_heads, shape.head_width));
+  const TensorView sequence_starts = memory.integers(gpu, queue, starts);
+  const float scale = 1 / std::sqrt(static_cast<float>(shape.head_width));
+  bench.run("attention forward, " + shape.name, flops, 0, [&] {
+    cuda_kernels().attention_forward({.q = part(qkv, 0),
+                                      .k = part(qkv, 1),
+                                      .v = part(qkv, 2),
+                                      .sequence_starts = sequence_starts,
+                                      .out = out,
+                                      .lse = lse,
+                                      .query_heads = shape.query_heads,
+                                      .key_heads = shape.key_heads,
+                                      .head_width = shape.head_width,
+                                      .scale = scale},
+                                     queue);
+  });
+  bench.run("attention backward, " + shape.name, 2.5 * flops, 0, [&] {
+    cuda_kernels().attention_backward({.q = part(qkv, 0),
+                                       .k = part(qkv, 1),
+                                       .v = part(qkv, 2),
+                                       .sequence_starts = sequence_starts,
+                                       .out = out,
+                                       .lse = lse,
+                                       .dout = dout,
+                                       .dq = part(dqkv, 0),
+                                       .dk = part(dqkv, 1),
+                                       .dv = part(dqkv, 2),
+                                       .scratch = scratch,
+                                       .query_heads = shape.query_heads,
+                                       .key_heads = shape.key_heads,
+                                       .head_width = shape.head_width,
+                                       .scale = scale},
+                                      queue);
+  });
+}
 
 }  // namespace
 
@@ -218,58 +306,15 @@ int main() {
   {
     memory.reuse();
     const TensorView qkv = memory.matrix(bf16, tokens, 3 * width);
-    const TensorView dqkv = memory.matrix(bf16, tokens, 3 * width);
-    const TensorView out = memory.matrix(bf16, tokens, width);
-    const TensorView dout = memory.matrix(bf16, tokens, width);
-    const TensorView lse = memory.matrix(f32, tokens, heads);
     const TensorView cosine = memory.matrix(f32, tokens, head_width / 2);
     const TensorView sine = memory.matrix(f32, tokens, head_width / 2);
-    const TensorView scratch = memory.matrix(
-        DType::u8, 1, attention_backward_scratch_bytes(tokens, heads, heads, head_width));
-    std::vector<std::int32_t> begins;
-    for (std::int64_t i = 0; i <= tokens; ++i)
-      begins.push_back(static_cast<std::int32_t>(std::min(tokens, i * sequence)));
-    const TensorView starts = memory.integers(*gpu, queue, begins);
     const TensorView q = columns_of(qkv, 0, width);
-    const TensorView k = columns_of(qkv, width, width);
-    const TensorView v = columns_of(qkv, 2 * width, width);
     bench.run("rope q", 0, 4.0 * tokens * width, [&] {
       table.rope_apply({.x = q, .cosine = cosine, .sine = sine, .head_width = head_width}, queue);
     });
-    const double flops = static_cast<double>(
-        tokens / sequence * attention_forward_flops(sequence, heads, head_width, 0));
-    bench.run("attention forward", flops, 0, [&] {
-      table.attention_forward({.q = q,
-                               .k = k,
-                               .v = v,
-                               .sequence_starts = starts,
-                               .out = out,
-                               .lse = lse,
-                               .query_heads = heads,
-                               .key_heads = heads,
-                               .head_width = head_width,
-                               .scale = 0.088f},
-                              queue);
-    });
-    bench.run("attention backward", 2.5 * flops, 0, [&] {
-      table.attention_backward({.q = q,
-                                .k = k,
-                                .v = v,
-                                .sequence_starts = starts,
-                                .out = out,
-                                .lse = lse,
-                                .dout = dout,
-                                .dq = columns_of(dqkv, 0, width),
-                                .dk = columns_of(dqkv, width, width),
-                                .dv = columns_of(dqkv, 2 * width, width),
-                                .scratch = scratch,
-                                .query_heads = heads,
-                                .key_heads = heads,
-                                .head_width = head_width,
-                                .scale = 0.088f},
-                               queue);
-    });
   }
+  for (const AttentionShape& shape : attention_shapes())
+    bench_attention(bench, memory, *gpu, queue, shape);
   {
     memory.reuse();
     const TensorView gate_up = memory.matrix(bf16, tokens, 2 * feed_forward);

@@ -1,7 +1,8 @@
 # Turns the CUDA language on. Included only when UNDERKEEL_CUDA is ON, so that a build without a
 # toolkit never looks for one.
-set(UNDERKEEL_CUDA_ARCHITECTURES "80;90" CACHE STRING
-    "GPU generations to compile for, as a list of CMake architectures: 80 (A100), 90 (H100, H200)")
+# 90a, not 90: what only Hopper has is compiled for that name alone. No other GPU is of generation 9.
+set(UNDERKEEL_CUDA_ARCHITECTURES "80;90a" CACHE STRING
+    "GPU generations to compile for, as a list of CMake architectures: 80 (A100), 90a (H100, H200)")
 # Set before the language: CMake 3.25's own default is a generation that nvcc 13 no longer knows.
 set(CMAKE_CUDA_ARCHITECTURES "${UNDERKEEL_CUDA_ARCHITECTURES}")
 if(NOT DEFINED CMAKE_CUDA_COMPILER)
@@ -49,3 +50,11 @@ endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
+
+if("90a" IN_LIST UNDERKEEL_CUDA_ARCHITECTURES)
+  set(has_90a true)
+else()
+  set(has_90a false)
+endif()
+set_source_files_properties("${CMAKE_SOURCE_DIR}/src/kernels/cuda/hopper.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "UNDERKEEL_CUDA_HAS_90A=${has_90a}")

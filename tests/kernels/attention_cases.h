@@ -212,6 +212,15 @@ inline void add_attention_cases(std::vector<Case>& all) {
     push({"usual width", {70, 3, 100}, 4, 2, 64, 0, type, 64}, false, false);
     push({"usual width, window", {150}, 2, 1, 128, 40, type}, false, false);
   }
+  for (const DType type :
+       {DType::bf16, DType::f16}) {  // widths of tensor cores, rows of several blocks
+    push({"several blocks, packed", {200, 1, 0, 131, 260}, 4, 2, 128, 0, type}, false, false);
+    push({"several blocks, packed", {130, 70, 300}, 2, 1, 64, 0, type, 8}, false, false);
+    push({"several blocks, window", {390}, 2, 1, 64, 150, type}, false, false);
+    push({"several blocks, window, packed", {67, 300}, 4, 1, 128, 33, type}, false, false);
+    push({"one row", {1}, 2, 1, 128, 0, type}, false, false);
+    push({"rows of one group", {64}, 2, 1, 128, 0, type}, false, false);
+  }
   push({"longer than tiles", {259}, 1, 1, 67 - 3, 0}, false, false);
   push({"odd head width", {67}, 3, 1, 67}, false, false);
   push({"wide heads", {67}, 2, 1, 128}, false, false);

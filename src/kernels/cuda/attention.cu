@@ -1,7 +1,7 @@
 // Attention in f32 for any type and width of a head: tiles in shared memory, a warp for a few rows, a running
 // softmax (Milakov and Gimelshein 2018; Dao et al. 2022). The backward pass has two kernels, one that keeps
 // keys and walks queries and one that keeps queries and walks keys, so that nothing is added by two blocks.
-// Heads that tensor cores can take are theirs (attention_tensor.cu).
+// Heads that tensor cores can take are theirs (attention_hopper_*.cu, attention_tensor.cu).
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/kernels.h"
@@ -108,19 +108,42 @@ __global__ void __launch_bounds__(threads) attend(AttentionForward<T> args) {
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(threads) sum_row_products(AttentionBackward<T> args) {
-  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp_size;
-  const int lane = static_cast<int>(threadIdx.x) % warp_size;
-  if (item >= static_cast<std::int64_t>(args.visibility.row_count) * args.query_heads) return;
-  const std::int64_t row = item / args.query_heads;
-  const std::int64_t column = (item - row * args.query_heads) * args.width;
+/// delta = dout . out of every row and head, each by `team` neighbouring lanes that take N columns at a time.
+template <int N, class T>
+__global__ void __launch_bounds__(threads) sum_row_products(AttentionBackward<T> args, int team) {
+  const int item_count = args.visibility.row_count * args.query_heads;
+  const int teams = threads / team;
+  const int item = static_cast<int>(blockIdx.x) * teams + static_cast<int>(threadIdx.x) / team;
+  const int row = min(item, item_count - 1) / args.query_heads;  // all lanes take part in the sum
+  const int column = (min(item, item_count - 1) - row * args.query_heads) * args.width;
+  const int member = static_cast<int>(threadIdx.x) % team;
   float sum = 0.0f;
-  for (int e = lane; e < args.width; e += warp_size)
-    sum = fmaf(to_float(*args.dout.at(row, column + e)), to_float(*args.out.at(row, column + e)),
-               sum);
-  sum = reduce_warp(sum, Sum{});
-  if (lane == 0) args.delta[item] = sum;
+  for (int e = member * N; e < args.width; e += team * N) {
+    float dout[N];
+    float out[N];
+    load<N>(args.dout.at(row, column + e), dout);
+    load<N>(args.out.at(row, column + e), out);
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum = fmaf(dout[i], out[i], sum);
+  }
+  for (int offset = team / 2; offset > 0; offset /= 2)
+    sum += __shfl_xor_sync(whole_warp, sum, offset);
+  if (member == 0 && item < item_count) args.delta[item] = sum;
+}
+
+template <class T>
+void start_row_products(const AttentionBackward<T>& args, const AttentionBackwardArgs& views,
+                        const device::Queue& queue) {
+  with_width(packs({views.out, views.dout}) && args.width % pack_elements == 0, [&](auto n) {
+    int team = 1;
+    while (team < warp_size && team * n < args.width) team *= 2;
+    const std::int64_t items =
+        static_cast<std::int64_t>(args.visibility.row_count) * args.query_heads;
+    const std::int64_t teams = threads / team;
+    sum_row_products<n>
+        <<<static_cast<unsigned>((items + teams - 1) / teams), threads, 0, stream_of(queue)>>>(
+            args, team);
+  });
 }
 
 /// Keeps rows of one side and walks the other in tiles of a row a lane. OfKeys: keeps keys and values of a
@@ -284,7 +307,7 @@ void attention_forward(const AttentionForwardArgs& args, device::Queue& queue) {
         .width = width,
         .scale = args.scale};
     if constexpr (!std::is_same_v<T, float>)
-      if (attend_on_tensor_cores(forward, queue)) return;
+      if (attend_on_hopper(forward, queue) || attend_on_tensor_cores(forward, queue)) return;
     with_head_width(width, [&](auto columns, auto own) {
       const std::size_t shared =
           sizeof(float) * static_cast<std::size_t>(warps * own * width + tile_rows * (width + 1) +
@@ -319,12 +342,11 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue)
         .group = static_cast<int>(shape.query_heads / shape.key_heads),
         .width = width,
         .scale = args.scale};
-    const std::int64_t items = shape.rows * shape.query_heads;
-    sum_row_products<T>
-        <<<static_cast<unsigned>((items + warps - 1) / warps), threads, 0, stream_of(queue)>>>(
-            backward);
+    start_row_products(backward, args, queue);
     if constexpr (!std::is_same_v<T, float>)
-      if (differentiate_on_tensor_cores(backward, queue)) return;
+      if (differentiate_on_hopper(backward, queue) ||
+          differentiate_on_tensor_cores(backward, queue))
+        return;
     with_head_width(width, [&](auto columns, auto own) {
       const std::size_t shared =
           sizeof(float) *

@@ -12,10 +12,18 @@ struct Visibility {
   std::int32_t row_count;
   std::int32_t window;  // 0: none
 
-  /// Index of the first start that is after `row`; there is one, since the last start is row_count.
-  __device__ std::int32_t next_start(std::int32_t row) const {
-    std::int32_t low = 0;
-    std::int32_t high = row_count;
+  /// Index of the first start that is after `row`; there is one, since the last start is row_count. Looked for
+  /// from start `from` on, which is not after `row`, in doubling steps: batches have few sequences, and the
+  /// rows of a block lie near its first one's start.
+  __device__ std::int32_t next_start(std::int32_t row, std::int32_t from = 0) const {
+    std::int32_t low = from;
+    std::int32_t step = 1;
+    while (low + step < row_count && starts[low + step] <= row) {
+      low += step;
+      step *= 2;
+    }
+    std::int32_t high = min(low + step, row_count);
+    ++low;
     while (low < high) {
       const std::int32_t middle = (low + high) / 2;
       if (starts[middle] > row) {
@@ -24,15 +32,15 @@ struct Visibility {
         low = middle + 1;
       }
     }
-    return low;
+    return high;
   }
-  __device__ std::int32_t first_key(std::int32_t query) const {
-    const std::int32_t begin = starts[next_start(query) - 1];
+  __device__ std::int32_t first_key(std::int32_t query, std::int32_t from = 0) const {
+    const std::int32_t begin = starts[next_start(query, from) - 1];
     return window > 0 ? max(begin, query - window + 1) : begin;
   }
   /// One past the last query that sees the key.
-  __device__ std::int32_t query_end(std::int32_t key) const {
-    const std::int32_t end = starts[next_start(key)];
+  __device__ std::int32_t query_end(std::int32_t key, std::int32_t from = 0) const {
+    const std::int32_t end = starts[next_start(key, from)];
     return window > 0 && window < end - key ? key + window : end;
   }
 };
@@ -103,5 +111,11 @@ template <class T>
 bool attend_on_tensor_cores(const AttentionForward<T>& args, const device::Queue& queue);
 template <class T>
 bool differentiate_on_tensor_cores(const AttentionBackward<T>& args, const device::Queue& queue);
+
+/// The same with what Hopper has (attention_hopper_*.cu). False on other GPUs as well.
+template <class T>
+bool attend_on_hopper(const AttentionForward<T>& args, const device::Queue& queue);
+template <class T>
+bool differentiate_on_hopper(const AttentionBackward<T>& args, const device::Queue& queue);
 
 }  // namespace underkeel::kernels::cuda
