@@ -22,6 +22,7 @@ struct Words {
   std::optional<std::int64_t> ranks;
   std::string engine = "underkeel";
   std::string language = "en";
+  bool resumes = false;
   bool json = false;
 };
 
@@ -43,7 +44,7 @@ Result<void> read_budgets(const std::string& text, doctor::Question& question) {
 }
 
 Result<void> run(const Words& words, int& exit_code) {
-  doctor::Question question{.ranks = words.ranks};
+  doctor::Question question{.ranks = words.ranks, .resumes = words.resumes};
   for (const std::string& word : words.paths) {
     std::error_code status;
     const bool is_change =
@@ -95,6 +96,9 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
   command->add_option("--lang", words->language, "en or zh")
       ->check(CLI::IsMember({"en", "zh"}))
       ->capture_default_str();
+  command->add_flag(
+      "--resume", words->resumes,
+      "judge a run that goes on from a checkpoint, which reads it besides what lives");
   command->add_flag("--json", words->json, "print one JSON object");
   command->footer(
       "Ends with exit code 0 when the engine would run the files or nobody can tell, 2 when it "

@@ -6,6 +6,7 @@
 
 #include "doctor/config_rules.h"
 #include "doctor/key_rules.h"
+#include "doctor/memory_rules.h"
 #include "doctor/own_engine.h"
 
 namespace underkeel::doctor {
@@ -42,6 +43,7 @@ Diagnosis diagnose(const Question& question) {
                                  .auto_is_filled_in = inputs.run || inputs.accelerate}));
     append(findings, check_config(inputs));
   }
+  look_at_memory(question, inputs, diagnosis);
   look_at_own_engine(question, inputs, diagnosis);
   if (has_error(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
   if (has_error(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;

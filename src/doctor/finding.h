@@ -19,8 +19,8 @@ std::string_view name_of(Severity severity);
 std::string_view name_of(Certainty certainty);
 std::string_view name_of(Engine engine);
 
-/// A value for the slot `{name}` of a message or fix. A text that begins with `@` names a phrase, which
-/// has a wording of its own in each language.
+/// A value for the slot `{name}` of a message or fix. `@id` as the whole text, or `@[id]` in it, names a phrase,
+/// which has a wording of its own in each language.
 struct Slot {
   std::string name;
   std::string text;

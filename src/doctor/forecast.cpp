@@ -30,4 +30,11 @@ double Holding::high() const {
   return sum;
 }
 
+double Holding::high_without(std::string_view name) const {
+  double sum = 0;
+  for (const Term& term : terms)
+    if (term.name != name) sum += term.high_bytes;
+  return sum;
+}
+
 }  // namespace underkeel::doctor

@@ -30,6 +30,10 @@ struct Term {
   double high_bytes = 0;
 };
 
+/// What page-locked blocks take beyond their size when each is rounded up to a power of two. A setting of torch's
+/// allocator switches that off, so verdicts leave it out, and a finding tells it.
+constexpr std::string_view rounding_term = "rounding";
+
 /// What is held in one space at the worst moment of one phase: of one rank in `device`, of one node in the others.
 /// `pinned_host` is the page-locked part of `host`.
 struct Holding {
@@ -38,6 +42,8 @@ struct Holding {
 
   double low() const;
   double high() const;
+  /// The sum at most, without one term.
+  double high_without(std::string_view name) const;
   /// In the middle of what is known.
   double expected() const { return (low() + high()) / 2; }
   void add(std::string_view name, double bytes) { terms.push_back({name, bytes, bytes}); }

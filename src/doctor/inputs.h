@@ -21,6 +21,7 @@ struct Question {
   std::optional<std::int64_t> device_budget_bytes;  // of one rank
   std::optional<std::int64_t> host_budget_bytes;    // of one node
   std::vector<std::string> changes;                 // key=value, of the run file
+  bool resumes = false;                             // from a checkpoint, not fresh
 };
 
 /// How many ranks, and who says so.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "doctor/config_rules.h"
+#include "doctor/own_alternatives.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "render/render.h"
@@ -103,7 +104,15 @@ class OwnEngine {
     auto readout = spec::examine_run_text(words->text, words->file, words->changes, world);
     if (!readout) return;  // the document's own finding says why
     for (const spec::Problem& problem : readout->problems.all()) tell(problem);
-    if (!readout->problems.empty()) return;
+    if (!readout->problems.empty()) {
+      diagnosis_.underkeel.verdict = Verdict::fails;
+      // Without the offload that is refused, the rest of the run can still be planned.
+      if (inputs_.model && only_offload_is_refused(readout->problems)) {
+        const auto question = fit_question(readout->run);
+        append_alternatives(question);
+      }
+      return;
+    }
     for (const std::string& note : readout->run.notes)
       diagnosis_.findings.push_back({.id = "underkeel-note",
                                      .engine = Engine::underkeel,
@@ -140,30 +149,57 @@ class OwnEngine {
          .slots = {{"key", key}, {"what", problem.what}, {"fix", problem.fix}}});
   }
 
-  void plan(spec::RunConfig run) {
+  static bool only_offload_is_refused(const spec::Problems& problems) {
+    return std::all_of(problems.all().begin(), problems.all().end(),
+                       [](const spec::Problem& problem) {
+                         return problem.code == ErrorCode::unsupported &&
+                                problem.key.find("offload") != std::string::npos;
+                       });
+  }
+
+  planner::FitQuestion fit_question(spec::RunConfig& run) const {
     if (question_.device_budget_bytes) run.device_budget_bytes = question_.device_budget_bytes;
     if (question_.host_budget_bytes) run.host_budget_bytes = question_.host_budget_bytes;
     spec::resolve_auto(run, inputs_.model->width);
     const spec::HardwareSpec machine = inputs_.machine ? *inputs_.machine : spec::this_machine();
-    const planner::FitQuestion question{
-        .model = *inputs_.model,
-        .run = run,
-        .machine = machine,
-        .placement = planner::spread_evenly(machine, inputs_.ranks.count, false)};
+    return {.model = *inputs_.model,
+            .run = run,
+            .machine = machine,
+            .placement = planner::spread_evenly(machine, inputs_.ranks.count, false)};
+  }
+
+  void append_alternatives(const planner::FitQuestion& question) {
+    for (Alternative& row : own_alternatives(question))
+      diagnosis_.alternatives.push_back(std::move(row));
+  }
+
+  void plan(spec::RunConfig run) {
+    const planner::FitQuestion question = fit_question(run);
+    const spec::HardwareSpec& machine = question.machine;
     const plan::Plan plan = planner::make_plan_on(question);
     const planner::Room room = planner::room_of(run, machine, question.placement);
     fill(plan, room);
     const auto shortage = planner::shortage_of(plan, room);
+    std::string cure = "@no-cure";
+    if (shortage) {
+      append_alternatives(question);
+      for (const Alternative& row : diagnosis_.alternatives)
+        if (row.engine == Engine::underkeel && row.verdict == Verdict::runs) {
+          cure = row.words;
+          break;
+        }
+    }
     diagnosis_.underkeel.verdict = shortage ? Verdict::fails : Verdict::runs;
     diagnosis_.findings.push_back({.id = shortage ? "underkeel-does-not-fit" : "underkeel-fits",
                                    .severity = shortage ? Severity::error : Severity::info,
                                    .engine = Engine::underkeel,
                                    .file = file_name(),
-                                   .slots = slots_of(plan, room, shortage)});
+                                   .slots = slots_of(plan, room, shortage, cure)});
   }
 
   static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room,
-                                    const std::optional<planner::Shortage>& shortage) {
+                                    const std::optional<planner::Shortage>& shortage,
+                                    const std::string& cure) {
     const auto size = [](std::int64_t bytes) { return amount(static_cast<double>(bytes)); };
     std::vector<Slot> slots = {
         {"device", size(plan.layout.size_bytes[index(plan::MemorySpace::device)])},
@@ -173,6 +209,7 @@ class OwnEngine {
     slots.push_back({"space", fmt::format("@space.{}", shortage->space ? name_of(space) : "node")});
     slots.push_back({"needed", size(shortage->needed_bytes)});
     slots.push_back({"allowed", capacity(shortage->allowed_bytes)});
+    slots.push_back({"cure", cure});
     return slots;
   }
 

@@ -93,6 +93,37 @@ std::string to_json(const Diagnosis& diagnosis, Language language) {
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+/// The rows that run, of one engine, the smallest change first; a few that are unsure when none runs.
+std::string table_of(const Diagnosis& diagnosis, Engine engine, Language language) {
+  constexpr std::size_t most_rows = 5;
+  std::string text;
+  std::size_t count = 0;
+  bool any_runs = false;
+  for (const Alternative& row : diagnosis.alternatives)
+    any_runs = any_runs || (row.engine == engine && row.verdict == Verdict::runs);
+  for (const Alternative& row : diagnosis.alternatives) {
+    const bool is_wanted =
+        any_runs ? row.verdict == Verdict::runs : row.verdict == Verdict::unknown;
+    if (row.engine != engine || !is_wanted || row.changes == 0 || count++ == most_rows) continue;
+    const auto margin = [](const std::optional<double>& bytes) {
+      return bytes ? amount(*bytes) : std::string("-");
+    };
+    text += fmt::format("  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9} {:>9} {:>9} {:>9}  {}\n",
+                        row.stage, row.offload_optimizer, row.offload_param,
+                        row.recomputes ? "yes" : "no", row.micro_batch, row.accumulation_steps,
+                        amount(row.device_bytes), margin(row.device_margin_bytes),
+                        amount(row.host_bytes), margin(row.host_margin_bytes), row.words);
+  }
+  if (text.empty()) return text;
+  return fmt::format("\n{}\n{}\n{}",
+                     phrase(fmt::format("alternatives.{}", name_of(engine)), language),
+                     phrase("alternatives.header", language), text);
+}
+
+}  // namespace
+
 std::string to_text(const Diagnosis& diagnosis, Language language) {
   std::string text;
   for (const Finding& finding : diagnosis.findings) {
@@ -109,6 +140,9 @@ std::string to_text(const Diagnosis& diagnosis, Language language) {
        {std::pair{"deepspeed", &diagnosis.deepspeed}, std::pair{"underkeel", &diagnosis.underkeel}})
     text += fmt::format("{}: {}\n", phrase(fmt::format("engine.{}", name), language),
                         phrase(fmt::format("verdict.{}", name_of(forecast->verdict)), language));
+  const auto is_short = [](const Forecast& forecast) { return forecast.verdict != Verdict::runs; };
+  if (is_short(diagnosis.deepspeed)) text += table_of(diagnosis, Engine::deepspeed, language);
+  if (is_short(diagnosis.underkeel)) text += table_of(diagnosis, Engine::underkeel, language);
   return text;
 }
 

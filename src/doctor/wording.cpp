@@ -13,13 +13,39 @@ std::string_view in(const Text& text, Language language) {
   return language == Language::english ? text.english : text.chinese;
 }
 
+/// Nullptr when there is none.
+const Phrase* find_phrase(std::string_view id) {
+  for (const Phrase& each : phrases())
+    if (each.id == id) return &each;
+  return nullptr;
+}
+
+/// A text `@id`, or with parts `@[id]`, in a language. What names no phrase stays as it is: keys of files may look so.
+std::string with_phrases(std::string_view text, Language language) {
+  if (text.starts_with("@"))
+    if (const Phrase* whole = find_phrase(text.substr(1)))
+      return std::string(in(whole->text, language));
+  std::string filled;
+  while (!text.empty()) {
+    const std::size_t open = text.find("@[");
+    filled += text.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = text.find(']', open);
+    const Phrase* part = close == std::string_view::npos
+                             ? nullptr
+                             : find_phrase(text.substr(open + 2, close - open - 2));
+    filled += part == nullptr ? std::string_view("@[") : in(part->text, language);
+    text.remove_prefix(part == nullptr ? open + 2 : close + 1);
+  }
+  return filled;
+}
+
 std::string slot_text(const Finding& finding, std::string_view name, Language language) {
   const auto slot = std::find_if(finding.slots.begin(), finding.slots.end(),
                                  [&](const Slot& each) { return each.name == name; });
   UK_CHECK(slot != finding.slots.end(),
            fmt::format("finding `{}` fills no slot `{}`", finding.id, name));
-  if (!slot->text.starts_with("@")) return slot->text;
-  return std::string(phrase(std::string_view(slot->text).substr(1), language));
+  return with_phrases(slot->text, language);
 }
 
 /// One pass, so that a `{` in a value (a key of a hostile file) stays what it is.
@@ -46,7 +72,7 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(), config_wordings()};
+  return {key_wordings(), config_wordings(), memory_wordings()};
 }
 
 const Wording* find_wording(std::string_view id) {
@@ -57,9 +83,9 @@ const Wording* find_wording(std::string_view id) {
 }
 
 std::string_view phrase(std::string_view id, Language language) {
-  for (const Phrase& each : phrases())
-    if (each.id == id) return in(each.text, language);
-  UK_CHECK(false, fmt::format("there is no phrase `{}`", id));
+  const Phrase* found = find_phrase(id);
+  UK_CHECK(found != nullptr, fmt::format("there is no phrase `{}`", id));
+  return in(found->text, language);
 }
 
 std::string message_of(const Finding& finding, Language language) {

@@ -25,7 +25,7 @@ struct Wording {
   Text fix = {};  // may be empty
 };
 
-/// Of a part of a sentence, for slots whose text is `@id`.
+/// Of a part of a sentence, for slots whose text is `@id` or has `@[id]` in it.
 struct Phrase {
   std::string_view id;
   Text text;
@@ -34,6 +34,7 @@ struct Phrase {
 // The tables, by subject.
 std::span<const Wording> key_wordings();
 std::span<const Wording> config_wordings();
+std::span<const Wording> memory_wordings();
 std::span<const Phrase> phrases();
 
 /// All tables.

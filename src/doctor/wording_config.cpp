@@ -309,14 +309,13 @@ constexpr std::array wordings = {
             {"fits: {device} of device memory a rank at the peak, {host} of host memory a node",
              "能放下：每个 rank 设备内存峰值 {device}，每节点主机内存 {host}"},
             {}},
-    Wording{
-        "underkeel-does-not-fit",
-        {"does not fit: {space} needs {needed}, {allowed} are allowed (device {device} a rank, "
-         "host "
-         "{host} a node)",
-         "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
-         "{host}）"},
-        {"see the table of what fits, or underkeel plan", "参见可行方案表，或运行 underkeel plan"}},
+    Wording{"underkeel-does-not-fit",
+            {"does not fit: {space} needs {needed}, {allowed} are allowed (device {device} a rank, "
+             "host "
+             "{host} a node)",
+             "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
+             "{host}）"},
+            {"the smallest change that fits: {cure}", "能放下的最小改动：{cure}"}},
     Wording{"ranks-counted",
             {"{ranks} ranks, {on_node} on a node: {source}",
              "{ranks} 个 rank，每节点 {on_node} 个：{source}"},

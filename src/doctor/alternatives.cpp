@@ -1,0 +1,99 @@
+// What would cure it, for DeepSpeed: every stage, offload, recomputation and micro-batch at the same global batch.
+
+#include <algorithm>
+#include <array>
+
+#include "doctor/memory_rules.h"
+
+namespace underkeel::doctor {
+namespace {
+
+struct Placement {
+  int stage;
+  Offload optimizer;
+  Offload parameters;
+};
+constexpr std::array placements = {
+    Placement{0, Offload::none, Offload::none}, Placement{1, Offload::none, Offload::none},
+    Placement{2, Offload::none, Offload::none}, Placement{3, Offload::none, Offload::none},
+    Placement{1, Offload::cpu, Offload::none},  Placement{2, Offload::cpu, Offload::none},
+    Placement{3, Offload::cpu, Offload::none},  Placement{3, Offload::cpu, Offload::cpu}};
+
+/// The micro-batch as given, halved, ..., 1: each a whole part of the last, so that accumulation makes up for it.
+std::vector<std::int64_t> micro_batches(std::int64_t given) {
+  std::vector<std::int64_t> sizes = {given};
+  while (sizes.back() > 1)
+    sizes.push_back(sizes.back() % 2 == 0 ? sizes.back() / 2 : std::int64_t{1});
+  return sizes;
+}
+
+int halvings(std::int64_t from, std::int64_t to) {
+  int count = 0;
+  for (; from > to; from = (from + 1) / 2) ++count;
+  return count;
+}
+
+double peak_of(const Forecast& forecast, Space space, bool resumes) {
+  double most = 0;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    if (static_cast<Phase>(p) == Phase::resume && !resumes) continue;
+    if (const auto& holding = forecast.at(static_cast<Phase>(p), space))
+      most = std::max(most, holding->expected());
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
+  std::vector<Alternative> rows;
+  const DeepspeedSettings& given = memory.settings;
+  const auto recompute_levels =
+      memory.run.recomputes ? std::vector<bool>{true} : std::vector<bool>{false, true};
+  for (const Placement& placement : placements)
+    for (const bool recomputes : recompute_levels)
+      for (const std::int64_t micro : micro_batches(memory.run.micro_batch)) {
+        MemoryCase other = memory;
+        other.settings.stage = placement.stage;
+        other.settings.optimizer = placement.optimizer;
+        other.settings.parameters = placement.parameters;
+        other.settings.uses_bf16_optimizer = given.uses_bf16_optimizer && placement.stage == 1 &&
+                                             placement.optimizer == Offload::none;
+        if (placement.stage == 3 && given.stage != 3) other.settings.overlap_comm = true;
+        other.run.recomputes = recomputes;
+        other.run.micro_batch = micro;
+        other.run.accumulation_steps =
+            memory.run.accumulation_steps * memory.run.micro_batch / micro;
+        const Forecast forecast = forecast_of(other);
+        Alternative row{.engine = Engine::deepspeed,
+                        .stage = placement.stage,
+                        .offload_optimizer = std::string(name_of(placement.optimizer)),
+                        .offload_param = std::string(name_of(placement.parameters)),
+                        .recomputes = recomputes,
+                        .micro_batch = micro,
+                        .accumulation_steps = other.run.accumulation_steps,
+                        .verdict = forecast.verdict,
+                        .device_bytes = peak_of(forecast, Space::device, memory.resumes),
+                        .host_bytes = peak_of(forecast, Space::host, memory.resumes)};
+        row.changes = (placement.stage != given.stage) + (placement.optimizer != given.optimizer) +
+                      (placement.parameters != given.parameters) +
+                      (recomputes != memory.run.recomputes) +
+                      halvings(memory.run.micro_batch, micro);
+        if (memory.limits.device)
+          row.device_margin_bytes = *memory.limits.device - row.device_bytes;
+        if (memory.limits.host) row.host_margin_bytes = *memory.limits.host - row.host_bytes;
+        rows.push_back(std::move(row));
+      }
+  // What runs first, the smallest change first, among equals the one that leaves most room.
+  const auto rank = [](Verdict verdict) {
+    return verdict == Verdict::runs ? 0 : verdict == Verdict::unknown ? 1 : 2;
+  };
+  std::stable_sort(rows.begin(), rows.end(), [&](const Alternative& a, const Alternative& b) {
+    if (rank(a.verdict) != rank(b.verdict)) return rank(a.verdict) < rank(b.verdict);
+    if (a.changes != b.changes) return a.changes < b.changes;
+    return a.device_bytes < b.device_bytes;
+  });
+  return rows;
+}
+
+}  // namespace underkeel::doctor

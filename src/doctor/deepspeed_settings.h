@@ -1,0 +1,45 @@
+#pragma once
+// A DeepSpeed config as the numbers that its memory depends on, with DeepSpeed's own defaults and what "auto" becomes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "doctor/run_facts.h"
+#include "spec/value.h"
+
+namespace underkeel::doctor {
+
+enum class Offload { none, cpu, nvme };
+std::string_view name_of(Offload offload);
+
+struct DeepspeedSettings {
+  int stage = 0;
+  Offload optimizer = Offload::none;
+  Offload parameters = Offload::none;  // stage 3
+  bool is_16_bit = true;
+  bool is_bf16 = true;
+  double reduce_bucket = 5e8;  // elements, as all below
+  bool overlap_comm = false;
+  bool contiguous_gradients = true;
+  bool reduce_scatter = true;
+  double prefetch_bucket = 5e7;
+  double param_persistence = 1e5;
+  double model_persistence = 9.2e18;
+  double max_live = 1e9;
+  double max_reuse_distance = 1e9;
+  double sub_group = 1e9;
+  double gradient_bytes = 2;  // of grad_accum_dtype
+  double buffer_count = 4;    // of the optimizer on NVMe
+  double parameter_buffer_count = 5;
+  double parameter_buffer = 1e8;
+  bool pins_memory = true;
+  bool gathers_on_save = false;
+  bool uses_bf16_optimizer = false;  // BF16_Optimizer: a gradient buffer of the whole model in f32
+};
+
+/// `width` is the model's hidden size, for "auto"; 0 when it is not known. `run` says what bf16 and fp16 "auto" become.
+DeepspeedSettings settings_of(const spec::Value& config, const std::optional<RunFacts>& run,
+                              std::int64_t width);
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,250 @@
+// What the forecast of DeepSpeed's memory means: the verdict and its largest terms, phases, host, page locks.
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "doctor/memory_rules.h"
+
+namespace underkeel::doctor {
+namespace {
+
+std::string file_of(const Inputs& inputs) {
+  return inputs.deepspeed ? inputs.deepspeed->file : inputs.run->file;
+}
+
+Finding deepspeed_finding(const Inputs& inputs, std::string_view id, Severity severity,
+                          Certainty certainty, std::vector<Slot> slots) {
+  return {.id = std::string(id),
+          .severity = severity,
+          .certainty = certainty,
+          .engine = Engine::deepspeed,
+          .file = file_of(inputs),
+          .slots = std::move(slots)};
+}
+
+std::string limit_text(double bytes) {
+  return capacity(static_cast<std::int64_t>(bytes));
+}
+
+/// "stage 2, offload_optimizer cpu, micro-batch 1 x 8".
+std::string words_of(const Alternative& row, const MemoryCase& memory) {
+  std::string text = fmt::format("stage {}", row.stage);
+  if (row.offload_optimizer != "none") text += ", offload_optimizer " + row.offload_optimizer;
+  if (row.offload_param != "none") text += ", offload_param " + row.offload_param;
+  if (row.recomputes && !memory.run.recomputes) text += ", disable_gradient_checkpointing false";
+  if (row.micro_batch != memory.run.micro_batch)
+    text += fmt::format(", per_device_train_batch_size {} x gradient_accumulation_steps {}",
+                        row.micro_batch, row.accumulation_steps);
+  return text;
+}
+
+const Alternative* first_that_runs(const Diagnosis& diagnosis) {
+  for (const Alternative& row : diagnosis.alternatives)
+    if (row.engine == Engine::deepspeed && row.verdict == Verdict::runs) return &row;
+  return nullptr;
+}
+
+double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name) {
+  const auto& holding = forecast.at(phase, space);
+  if (!holding) return 0;
+  double bytes = 0;
+  for (const Term& term : holding->terms)
+    if (term.name == name) bytes += term.high_bytes;
+  return bytes;
+}
+
+bool is_of_process(const Term& term) {
+  return term.name == "context" || term.name == "allocator" || term.name == "processes";
+}
+
+/// What the run itself holds, without the process around it and without rounding of page-locked blocks.
+Range held(const Forecast& forecast, Phase phase, Space space) {
+  Range range;
+  const auto& holding = forecast.at(phase, space);
+  if (!holding) return range;
+  for (const Term& term : holding->terms) {
+    if (is_of_process(term) || term.name == rounding_term) continue;
+    range.low += term.low_bytes;
+    range.high += term.high_bytes;
+  }
+  return range;
+}
+
+/// Without activations as well.
+double state_high(const Forecast& forecast, Phase phase) {
+  return held(forecast, phase, Space::device).high -
+         term_bytes(forecast, phase, Space::device, "activations");
+}
+
+Holding without_process(Holding holding) {
+  std::erase_if(holding.terms, [](const Term& term) {
+    return is_of_process(term) || term.name == "activations" || term.name == rounding_term;
+  });
+  return holding;
+}
+
+/// "12.1 GB", or "12.1 GB - 14.0 GB" where it is a range.
+std::string span_of(Range range) {
+  return amount(range.low) == amount(range.high)
+             ? amount(range.low)
+             : fmt::format("{} - {}", amount(range.low), amount(range.high));
+}
+
+}  // namespace
+
+void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
+  const Forecast& forecast = diagnosis.deepspeed;
+  const Alternative* cure = first_that_runs(diagnosis);
+  const std::string fix = cure == nullptr ? "@no-cure" : words_of(*cure, memory);
+  const bool fails = forecast.verdict == Verdict::fails;
+  const auto tightest = tightest_of(forecast, memory.resumes, fails);
+  if (!memory.limits.device && !fails)
+    diagnosis.findings.push_back(deepspeed_finding(
+        inputs, "deepspeed-no-machine", Severity::warning, Certainty::estimate,
+        {{"low", amount(forecast.at(Phase::step, Space::device)->low())},
+         {"high", amount(std::max(forecast.at(Phase::step, Space::device)->high(),
+                                  forecast.at(Phase::update, Space::device)->high()))},
+         {"terms", largest_terms(*forecast.at(Phase::step, Space::device), 4)}}));
+  if (!tightest) return;
+  const std::vector<Slot> slots = {
+      {"space", fmt::format("@space.{}", name_of(tightest->space))},
+      {"phase", fmt::format("@phase.{}", name_of(tightest->phase))},
+      {"low", amount(tightest->holding->low())},
+      {"high", amount(tightest->holding->high_without(rounding_term))},
+      {"limit", limit_text(*tightest->holding->limit_bytes)},
+      {"margin",
+       amount(*tightest->holding->limit_bytes - tightest->holding->high_without(rounding_term))},
+      {"terms", largest_terms(*tightest->holding, 4)},
+      {"cure", fix}};
+  switch (forecast.verdict) {
+    case Verdict::fails:
+      diagnosis.findings.push_back(deepspeed_finding(inputs, "deepspeed-does-not-fit",
+                                                     Severity::error, Certainty::bound, slots));
+      break;
+    case Verdict::runs:
+      diagnosis.findings.push_back(
+          deepspeed_finding(inputs, "deepspeed-fits", Severity::info, Certainty::estimate, slots));
+      break;
+    case Verdict::unknown:
+      diagnosis.findings.push_back(deepspeed_finding(
+          inputs,
+          tightest->holding->high_without(rounding_term) <= *tightest->holding->limit_bytes
+              ? "deepspeed-fits-where-known"
+              : "deepspeed-may-not-fit",
+          Severity::warning, Certainty::estimate, slots));
+      break;
+  }
+}
+
+void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
+  const Forecast& forecast = diagnosis.deepspeed;
+  const DeepspeedSettings& s = memory.settings;
+  const auto tell = [&](std::string_view id, Severity severity, Certainty certainty,
+                        std::vector<Slot> slots) {
+    diagnosis.findings.push_back(
+        deepspeed_finding(inputs, id, severity, certainty, std::move(slots)));
+  };
+  const auto device = [&](Phase phase, std::string_view name) {
+    return term_bytes(forecast, phase, Space::device, name);
+  };
+
+  tell("device-state", Severity::info, Certainty::estimate,
+       {{"step", amount(state_high(forecast, Phase::step))},
+        {"update", amount(state_high(forecast, Phase::update))},
+        {"terms", largest_terms(without_process(*forecast.at(Phase::step, Space::device)), 6)}});
+
+  // The moments appear at the first update; on a resume they are there in the first forward pass.
+  if (s.stage >= 1 && s.optimizer == Offload::none) {
+    const double set_up = held(forecast, Phase::load, Space::device).low;
+    const double gradients = device(Phase::update, "gradients");
+    tell("first-update", Severity::info, Certainty::bound,
+         {{"set_up", amount(set_up)},
+          {"backward", amount(set_up + gradients)},
+          {"moments", amount(device(Phase::update, "moments"))},
+          {"copies", amount(device(Phase::update, "update_copies"))},
+          {"peak", amount(held(forecast, Phase::update, Space::device).low)}});
+  }
+  if (s.stage >= 1 && memory.ranks == 1 && s.optimizer == Offload::none)
+    tell("one-rank-saves-nothing", Severity::warning, Certainty::exact,
+         {{"stage", fmt::format("{}", s.stage)}, {"state", amount(16 * memory.sizes.trainable)}});
+  const double bucket = device(Phase::step, "bucket"), copy = device(Phase::step, "bucket_copy");
+  if (bucket + copy > 0) {
+    const double h = static_cast<double>(memory.model->width);
+    tell("bucket-bytes", Severity::info, Certainty::exact,
+         {{"bucket", amount(bucket)},
+          {"copy", amount(copy)},
+          {"both", amount(bucket + copy)},
+          {"elements", fmt::format("{:.0f}", s.reduce_bucket)},
+          {"auto_elements", fmt::format("{:.0f}", h * h)},
+          {"auto", amount((s.is_16_bit ? 2 : 4) * h * h)}});
+  }
+  if (s.stage == 3) {
+    const double live = device(Phase::step, "live");
+    if (live > 0)
+      tell("live-window", Severity::info, Certainty::estimate,
+           {{"live", amount(live)},
+            {"max_live", fmt::format("{:.0f}", s.max_live)},
+            {"weights", amount(device(Phase::step, "weights"))}});
+  }
+
+  // The host: three figures, and a fourth that only a resume has.
+  const Range steady = held(forecast, Phase::step, Space::host);
+  std::string saving = "-", after = "-";
+  if (forecast.at(Phase::save, Space::host)) {
+    saving = span_of(held(forecast, Phase::save, Space::host));
+    after = span_of(held(forecast, Phase::after_save, Space::host));
+  }
+  tell("host-phases", Severity::info, Certainty::estimate,
+       {{"steady", span_of(steady)},
+        {"terms", steady.high > 0
+                      ? largest_terms(without_process(*forecast.at(Phase::step, Space::host)), 4)
+                      : "-"},
+        {"saving", saving},
+        {"after", after}});
+  const double resume = held(forecast, Phase::resume, Space::host).low;
+  const double file = term_bytes(forecast, Phase::resume, Space::host, "optimizer_file");
+  const bool host_is_short = memory.limits.host && resume > *memory.limits.host;
+  tell(host_is_short ? "resume-host-short" : "resume-host",
+       host_is_short ? Severity::warning : Severity::info, Certainty::bound,
+       {{"steady", amount(steady.low)},
+        {"file", amount(file)},
+        {"resume", amount(resume)},
+        {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "-"}});
+  if (const auto& pinned = forecast.at(Phase::step, Space::pinned_host)) {
+    const auto& host = forecast.at(Phase::step, Space::host);
+    const bool rounding_decides = memory.limits.host && host->high() > *memory.limits.host &&
+                                  host->high_without(rounding_term) <= *memory.limits.host;
+    if (rounding_decides)
+      tell("rounding-may-not-fit", Severity::warning, Certainty::estimate,
+           {{"before", amount(host->high_without(rounding_term))},
+            {"rounded", amount(host->high())},
+            {"limit", limit_text(*memory.limits.host)}});
+    tell("page-locked", Severity::info, Certainty::estimate,
+         {{"low", span_of(held(forecast, Phase::step, Space::pinned_host))},
+          {"high", amount(pinned->high())},
+          {"worst", amount(2 * pinned->high_without(rounding_term))},
+          {"limit", memory.limits.page_locked ? limit_text(*memory.limits.page_locked) : "-"}});
+    tell("swap-does-not-help", Severity::info, Certainty::exact,
+         {{"pinned", amount(pinned->low())}});
+  }
+  if (const auto& nvme = forecast.at(Phase::step, Space::nvme))
+    tell("nvme-bytes", Severity::info, Certainty::estimate,
+         {{"low", amount(nvme->low())},
+          {"high", amount(nvme->high())},
+          {"limit", memory.limits.nvme ? limit_text(*memory.limits.nvme) : "-"}});
+
+  // Loading.
+  const double whole = (s.is_16_bit ? 2 : 4) * memory.sizes.total();
+  if (s.stage == 3)
+    tell("load-needs-zero-init", memory.under_trainer ? Severity::info : Severity::warning,
+         Certainty::bound,
+         {{"whole", amount(whole)},
+          {"ranks", fmt::format("{:.0f}", memory.ranks_on_node)},
+          {"copies", amount(memory.ranks_on_node * whole)},
+          {"copies_f32", amount(memory.ranks_on_node * 4 * memory.sizes.total())},
+          {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "-"}});
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,288 @@
+// Findings about memory that only some runs have: adapters, quantised bases, logits, exports, number formats.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "doctor/memory_rules.h"
+
+namespace underkeel::doctor {
+namespace {
+
+// The first GPUs that compute in bf16.
+constexpr double least_capability_for_bf16 = 8.0;
+constexpr double export_shard_bytes = 5e9;
+
+std::string limit_text(const std::optional<double>& bytes) {
+  return bytes ? capacity(static_cast<std::int64_t>(*bytes)) : "-";
+}
+
+std::string span(double low, double high) {
+  return amount(low) == amount(high) ? amount(low)
+                                     : fmt::format("{} - {}", amount(low), amount(high));
+}
+
+class Particulars {
+ public:
+  Particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs)
+      : memory_(memory),
+        s_(memory.settings),
+        diagnosis_(diagnosis),
+        inputs_(inputs),
+        whole_(2 * memory.sizes.total()),
+        base_(2 * memory.sizes.frozen) {}
+
+  void tell_all() {
+    tell_whole_model();
+    tell_parameter_offload();
+    tell_gather_flag();
+    tell_adapters();
+    tell_quantised_base();
+    tell_logits();
+    tell_number_formats();
+    tell_own_layout();
+  }
+
+ private:
+  void tell(std::string_view id, Severity severity, Certainty certainty, Engine engine,
+            std::vector<Slot> slots, std::string key = {}) {
+    const bool of_config = inputs_.deepspeed && !key.empty();
+    diagnosis_.findings.push_back(
+        {.id = std::string(id),
+         .severity = severity,
+         .certainty = certainty,
+         .engine = engine,
+         .file = inputs_.deepspeed ? inputs_.deepspeed->file : inputs_.run->file,
+         .key = key,
+         .line = of_config ? line_of(inputs_.deepspeed->root, key) : 0,
+         .slots = std::move(slots)});
+  }
+
+  void tell_whole_model() {
+    if (!memory_.limits.device || whole_ <= *memory_.limits.device) return;
+    tell("whole-model-above-one-card", Severity::info, Certainty::exact, Engine::both,
+         {{"whole", amount(whole_)},
+          {"limit", limit_text(memory_.limits.device)},
+          {"tensor", amount(2 * memory_.sizes.largest_tensor)}});
+  }
+
+  void tell_parameter_offload() {
+    if (!inputs_.deepspeed || s_.stage >= 3) return;
+    const auto device =
+        text_at(inputs_.deepspeed->root, "zero_optimization.offload_param.device").value_or("none");
+    if (device == "none") return;
+    MemoryCase other = memory_;
+    other.settings.stage = 3;
+    other.settings.parameters = Offload::cpu;
+    const Forecast forecast = forecast_of(other);
+    tell("weights-stay-whole", Severity::warning, Certainty::exact, Engine::both,
+         {{"stage", fmt::format("{}", s_.stage)},
+          {"whole", amount(whole_)},
+          {"limit", limit_text(memory_.limits.device)},
+          {"low", amount(forecast.at(Phase::step, Space::device)->low())},
+          {"high", amount(forecast.at(Phase::step, Space::device)->high())},
+          {"verdict", fmt::format("@verdict.{}", name_of(forecast.verdict))}},
+         "zero_optimization.offload_param");
+  }
+
+  void tell_gather_flag() {
+    if (s_.stage != 3 || !memory_.run.saves || memory_.run.is_lora) return;
+    const std::string key = "zero_optimization.stage3_gather_16bit_weights_on_model_save";
+    if (s_.gathers_on_save)
+      tell("save-gathers-modules", Severity::info, Certainty::bound, Engine::deepspeed,
+           {{"module", amount(2 * memory_.sizes.largest_tensor)}, {"whole", amount(whole_)}}, key);
+    else
+      tell("save-without-weights", Severity::warning, Certainty::exact, Engine::deepspeed,
+           {{"every", memory_.run.save_every}, {"whole", amount(whole_)}}, key);
+  }
+
+  void tell_adapters() {
+    if (!memory_.run.is_lora) return;
+    tell("adapter-sizes", Severity::info, Certainty::exact, Engine::both,
+         {{"count", fmt::format("{:.0f}", memory_.sizes.trainable)},
+          {"size_16", amount(2 * memory_.sizes.trainable)},
+          {"size_32", amount(4 * memory_.sizes.trainable)},
+          {"checkpoint", amount(16 * memory_.sizes.trainable)},
+          {"base", amount(base_)}});
+    if (s_.stage == 3 && memory_.run.saves) {
+      const double steady = [&] {
+        const auto& holding = diagnosis_.deepspeed.at(Phase::step, Space::host);
+        double bytes = 0;
+        for (const Term& term : holding->terms)
+          if (term.name != "processes") bytes += term.low_bytes;
+        return bytes;
+      }();
+      const bool may_fail = memory_.limits.host &&
+                            steady + base_ + 3e9 * memory_.ranks_on_node > *memory_.limits.host;
+      tell(may_fail ? "adapter-save-may-end-the-run" : "adapter-save-collects-base",
+           may_fail ? Severity::warning : Severity::info, Certainty::bound, Engine::deepspeed,
+           {{"adapters", amount(4 * memory_.sizes.trainable)},
+            {"base", amount(base_)},
+            {"limit", limit_text(memory_.limits.host)}});
+    }
+  }
+
+  void tell_quantised_base() {
+    if (memory_.sizes.quantised <= 0) return;
+    const double bits = static_cast<double>(memory_.run.quantization_bits);
+    const double values = memory_.sizes.quantised * bits / 8;
+    const double double_scales = memory_.sizes.quantised * 0.127 / 8;
+    const double scales_f32 = memory_.sizes.quantised * 4 / 64;
+    const double scales = bits != 4                         ? 0
+                          : memory_.run.double_quantization ? double_scales
+                                                            : scales_f32;
+    const double rest = 2 * (memory_.sizes.frozen - memory_.sizes.quantised);
+    const double whole = values + scales + rest;
+    const bool fails = memory_.limits.device && whole > *memory_.limits.device;
+    tell("quantised-base-is-whole", fails ? Severity::error : Severity::warning, Certainty::bound,
+         Engine::deepspeed,
+         {{"bits", fmt::format("{:.0f}", bits)},
+          {"values", amount(values)},
+          {"scales", amount(scales)},
+          {"rest", amount(rest)},
+          {"whole", amount(whole)},
+          {"limit", limit_text(memory_.limits.device)},
+          {"base_16", amount(base_)},
+          {"needed_gib",
+           fmt::format("{}", 16 * static_cast<int>(std::ceil(whole * 1.15 / 17179869184.0)))}},
+         "zero_optimization.stage");
+  }
+
+  void tell_logits() {
+    const double vocabulary = static_cast<double>(memory_.model->vocabulary);
+    const double batch = static_cast<double>(memory_.run.micro_batch) * memory_.tokens;
+    tell("logits-whole", Severity::info, Certainty::exact, Engine::both,
+         {{"sequences", fmt::format("{}", memory_.run.micro_batch)},
+          {"tokens", fmt::format("{:.0f}", memory_.tokens)},
+          {"vocabulary", fmt::format("{:.0f}", vocabulary)},
+          {"f32", amount(4 * batch * vocabulary)},
+          {"f16", amount(2 * batch * vocabulary)}});
+    if (!memory_.run.evaluates && !memory_.run.keeps_logits && !inputs_.data_shape) return;
+    double samples = 0, tokens = memory_.tokens;
+    if (inputs_.data_shape)
+      for (const spec::Entry& entry : inputs_.data_shape->root.entries) {
+        samples = number_at(entry.value, "samples").value_or(0);
+        tokens = std::min(number_at(entry.value, "tokens").value_or(tokens),
+                          static_cast<double>(memory_.run.cutoff_tokens));
+      }
+    const double evaluation_batch = static_cast<double>(memory_.run.evaluation_batch);
+    const double one = 4 * evaluation_batch * tokens * vocabulary;
+    if (samples <= 0)
+      return tell("evaluation-of-one-batch", Severity::info, Certainty::exact, Engine::both,
+                  {{"batch", fmt::format("{:.0f}", evaluation_batch)},
+                   {"tokens", fmt::format("{:.0f}", tokens)},
+                   {"one", amount(one)}});
+    const double all = 4 * samples * tokens * vocabulary;
+    const bool keeps = memory_.run.keeps_logits;
+    const bool would_fail = keeps && memory_.limits.host && all > *memory_.limits.host;
+    tell(keeps ? "evaluation-keeps-logits" : "evaluation-of-all-samples",
+         would_fail ? Severity::warning : Severity::info, Certainty::exact, Engine::both,
+         {{"samples", fmt::format("{:.0f}", samples)},
+          {"tokens", fmt::format("{:.0f}", tokens)},
+          {"batch", fmt::format("{:.0f}", evaluation_batch)},
+          {"one", amount(one)},
+          {"all", amount(all)},
+          {"all_16", amount(all / 2)},
+          {"ids", amount(4 * samples * tokens)},
+          {"limit", limit_text(memory_.limits.host)}});
+  }
+
+  void tell_number_formats() {
+    const bool fp16 = s_.is_16_bit && !s_.is_bf16;
+    double capability = 99;
+    if (inputs_.machine && inputs_.machine->compute_capability)
+      capability = std::atof(inputs_.machine->compute_capability->c_str());
+    const double share =
+        s_.stage == 0 ? memory_.sizes.trainable : memory_.sizes.trainable / memory_.ranks;
+    if (fp16 && memory_.model->stored_type == DType::bf16)
+      tell("bf16-weights-in-fp16", Severity::warning, Certainty::bound, Engine::both,
+           {{"state_16", amount(2 * memory_.sizes.trainable + 14 * share)},
+            {"state_32", amount(4 * memory_.sizes.trainable + 12 * share)},
+            {"advice", capability >= least_capability_for_bf16 ? "@use-bf16" : "@no-bf16-there"}},
+           "fp16.enabled");
+    if (s_.is_bf16 && s_.is_16_bit && capability < least_capability_for_bf16)
+      tell("no-bf16-on-this-gpu", Severity::error, Certainty::exact, Engine::both,
+           {{"capability", *inputs_.machine->compute_capability}}, "bf16.enabled");
+  }
+
+  /// Our own layout: 2 for weights, 2 for gradients, 12 for state, all there before the first step.
+  void tell_own_layout() {
+    const double psi = memory_.sizes.trainable;
+    const double share = psi / memory_.ranks;
+    const double frozen = 2 * memory_.sizes.frozen;
+    const bool sharded = s_.stage == 3;
+    const double weights = sharded ? (2 * psi + frozen) / memory_.ranks : 2 * psi + frozen;
+    const double gradients = s_.stage >= 2 ? 2 * share : 2 * psi;
+    const double state = 12 * (s_.stage >= 1 ? share : psi);
+    const bool offloads = s_.optimizer != Offload::none;
+    const double device_low = s_.parameters != Offload::none ? 0 : weights;
+    const double device_high = device_low + gradients + (offloads ? 0 : state);
+    const double host_low =
+        (offloads ? 12 * psi : 0) + (s_.parameters != Offload::none ? 2 * psi + frozen : 0);
+    const double host_high =
+        (offloads ? 14 * psi : 0) + (s_.parameters != Offload::none ? 4 * psi + 2 * frozen : 0);
+    tell("own-layout", Severity::info, Certainty::bound, Engine::underkeel,
+         {{"stage", fmt::format("{}", s_.stage)},
+          {"device", span(offloads ? device_low : device_high, device_high)},
+          {"weights", amount(weights)},
+          {"gradients", amount(gradients)},
+          {"state", amount(state)},
+          {"host", span(host_low, host_high)}});
+  }
+
+  const MemoryCase& memory_;
+  const DeepspeedSettings& s_;
+  Diagnosis& diagnosis_;
+  const Inputs& inputs_;
+  double whole_, base_;
+};
+
+}  // namespace
+
+void tell_particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
+  Particulars(memory, diagnosis, inputs).tell_all();
+}
+
+void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
+  if (!inputs.model || (!inputs.exporting && !inputs.adapter)) return;
+  if (!inputs.exporting && (inputs.run || inputs.deepspeed)) return;
+  const Limits limits = limits_of(question, inputs);
+  const ModelSizes sizes = sizes_of(*inputs.model);
+  const double whole = 2 * sizes.total();
+  const std::optional<double> free =
+      inputs.machine && inputs.machine->out_free_bytes
+          ? std::optional(static_cast<double>(*inputs.machine->out_free_bytes))
+          : std::nullopt;
+  const Document& document = inputs.exporting ? *inputs.exporting : *inputs.adapter;
+  double shard = export_shard_bytes;
+  if (inputs.exporting)
+    if (const auto size = number_at(inputs.exporting->root, "export_size"); size && *size > 0)
+      shard = *size * 1e9;
+  const bool is_full = free && whole > *free;
+  const std::vector<Slot> slots = {{"whole", amount(whole)},
+                                   {"free", limit_text(free)},
+                                   {"shard", amount(shard)},
+                                   {"tensor", amount(2 * sizes.largest_tensor)},
+                                   {"limit", limit_text(limits.host)}};
+  const auto tell = [&](std::string_view id, Severity severity, Engine engine) {
+    diagnosis.findings.push_back({.id = std::string(id),
+                                  .severity = severity,
+                                  .certainty = Certainty::exact,
+                                  .engine = engine,
+                                  .file = document.file,
+                                  .slots = slots});
+  };
+  tell(is_full ? "export-fills-the-disk" : "export-sizes",
+       is_full ? Severity::error : Severity::info, Engine::both);
+  if (!limits.host) return;
+  const bool whole_fails = whole > *limits.host;
+  tell(whole_fails ? "merge-holds-the-whole-model" : "merge-fits-whole",
+       whole_fails ? Severity::warning : Severity::info, Engine::deepspeed);
+  if (inputs.run || inputs.deepspeed) return;
+  diagnosis.underkeel.verdict = is_full ? Verdict::fails : Verdict::runs;
+  diagnosis.deepspeed.verdict = is_full || whole_fails ? Verdict::fails : Verdict::runs;
+}
+
+}  // namespace underkeel::doctor

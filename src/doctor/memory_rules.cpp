@@ -1,0 +1,164 @@
+#include "doctor/memory_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "doctor/config_rules.h"
+
+namespace underkeel::doctor {
+namespace {
+
+// NF4 has half a byte a value; scales of 64 values each: f32, or 8 bits and an f32 scale for 256 of those.
+double quantised_bytes(const RunFacts& run) {
+  if (run.quantization_bits == 8) return 1;
+  return 0.5 + (run.double_quantization ? 0.127 / 8 : 4.0 / 64);
+}
+
+Range times(Range range, double factor) {
+  return {range.low * factor, range.high * factor};
+}
+
+}  // namespace
+
+Limits limits_of(const Question& question, const Inputs& inputs) {
+  Limits limits;
+  const auto bytes = [](std::int64_t size) { return static_cast<double>(size); };
+  if (inputs.machine) {
+    const spec::HardwareSpec& machine = *inputs.machine;
+    if (machine.gpu_mem_bytes > 0) limits.device = bytes(machine.gpu_mem_bytes);
+    if (machine.host_ram_bytes > 0) limits.host = bytes(machine.host_ram_bytes);
+    if (machine.memlock_bytes) limits.page_locked = bytes(*machine.memlock_bytes);
+    if (machine.swap_free_bytes) limits.nvme = bytes(*machine.swap_free_bytes);
+  }
+  const auto tighten = [&](std::optional<double>& limit, std::optional<std::int64_t> budget) {
+    if (budget) limit = std::min(limit.value_or(bytes(*budget)), bytes(*budget));
+  };
+  tighten(limits.device, question.device_budget_bytes);
+  tighten(limits.host, question.host_budget_bytes);
+  return limits;
+}
+
+std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs) {
+  if (!inputs.model || (!inputs.deepspeed && !inputs.run)) return std::nullopt;
+  MemoryCase memory;
+  memory.model = &*inputs.model;
+  memory.under_trainer = inputs.run || inputs.accelerate;
+  const spec::Value no_config;
+  const spec::Value& config = inputs.deepspeed ? inputs.deepspeed->root : no_config;
+  std::optional<RunFacts> run;
+  if (inputs.run) {
+    run = run_facts(inputs.run->root);
+    memory.run = *run;
+  } else {
+    memory.run.is_lora = false;
+    memory.run.micro_batch = whole_at(config, "train_micro_batch_size_per_gpu").value_or(1);
+    memory.run.accumulation_steps = whole_at(config, "gradient_accumulation_steps").value_or(1);
+    memory.run.saves = true;
+  }
+  memory.sizes = sizes_of(*inputs.model, memory.run);
+  memory.settings = settings_of(config, run, inputs.model->width);
+  memory.limits = limits_of(question, inputs);
+  memory.ranks = static_cast<double>(inputs.ranks.count);
+  memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
+  memory.tokens = static_cast<double>(memory.run.cutoff_tokens);
+  memory.resumes = question.resumes || memory.run.resumes;
+  return memory;
+}
+
+Forecast forecast_of(const MemoryCase& memory) {
+  const double bytes = memory.settings.is_16_bit ? 2 : 4;
+  const ActivationQuestion training{.model = *memory.model,
+                                    .sequences = static_cast<double>(memory.run.micro_batch),
+                                    .tokens = memory.tokens,
+                                    .recomputes = memory.run.recomputes,
+                                    .element_bytes = bytes};
+  ActivationQuestion evaluating = training;
+  evaluating.sequences = static_cast<double>(memory.run.evaluation_batch);
+  const DeepspeedRun run{.sizes = memory.sizes,
+                         .settings = memory.settings,
+                         .ranks = memory.ranks,
+                         .ranks_on_node = memory.ranks_on_node,
+                         .accumulation_steps = static_cast<double>(memory.run.accumulation_steps),
+                         .quantised_bytes = quantised_bytes(memory.run),
+                         .activations = activation_peak(training),
+                         .evaluation = times(evaluation_peak(evaluating), 1),
+                         .evaluates = memory.run.evaluates,
+                         .saves = memory.run.saves,
+                         .saves_adapters_only = memory.run.is_lora,
+                         .built_sharded = memory.settings.stage == 3 && memory.under_trainer};
+  Forecast forecast = deepspeed_memory(run);
+  for (auto& spaces : forecast.memory) {
+    const std::optional<double> limits[] = {memory.limits.device, memory.limits.page_locked,
+                                            memory.limits.host, memory.limits.nvme};
+    for (std::size_t s = 0; s < space_count; ++s)
+      if (spaces[s]) spaces[s]->limit_bytes = limits[s];
+  }
+  forecast.verdict = verdict_of(forecast, memory.limits, memory.resumes);
+  return forecast;
+}
+
+Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes) {
+  bool is_sure = limits.device.has_value();
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    if (static_cast<Phase>(p) == Phase::resume && !resumes) continue;
+    for (const auto& holding : forecast.memory[p]) {
+      if (!holding || !holding->limit_bytes) continue;
+      if (holding->low() > *holding->limit_bytes) return Verdict::fails;
+      is_sure = is_sure && holding->high_without(rounding_term) <= *holding->limit_bytes;
+    }
+  }
+  return is_sure ? Verdict::runs : Verdict::unknown;
+}
+
+std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool at_least) {
+  std::optional<Tightest> tightest;
+  double most = -1;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    if (static_cast<Phase>(p) == Phase::resume && !resumes) continue;
+    for (std::size_t s = 0; s < space_count; ++s) {
+      const auto& holding = forecast.memory[p][s];
+      if (!holding || !holding->limit_bytes || *holding->limit_bytes <= 0) continue;
+      const double held = at_least ? holding->low() : holding->high_without(rounding_term);
+      const double share = held / *holding->limit_bytes;
+      if (share <= most) continue;
+      most = share;
+      tightest = Tightest{static_cast<Phase>(p), static_cast<Space>(s), &*holding};
+    }
+  }
+  return tightest;
+}
+
+std::string largest_terms(const Holding& holding, std::size_t count) {
+  std::vector<const Term*> terms;
+  for (const Term& term : holding.terms)
+    if (term.high_bytes > 0) terms.push_back(&term);
+  std::stable_sort(terms.begin(), terms.end(), [](const Term* a, const Term* b) {
+    return a->low_bytes + a->high_bytes > b->low_bytes + b->high_bytes;
+  });
+  std::string text;
+  for (const Term* term : terms) {
+    if (count-- == 0) break;
+    const bool is_range = term->high_bytes - term->low_bytes > 0.005 * term->high_bytes;
+    text += fmt::format(
+        "{}@[term.{}] {}", text.empty() ? "" : ", ", term->name,
+        is_range ? fmt::format("{} - {}", amount(term->low_bytes), amount(term->high_bytes))
+                 : amount(term->high_bytes));
+  }
+  return text;
+}
+
+void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
+  tell_exports(question, inputs, diagnosis);
+  const auto memory = memory_case(question, inputs);
+  if (!memory) return;
+  diagnosis.deepspeed = forecast_of(*memory);
+  for (Alternative& row : deepspeed_alternatives(*memory))
+    diagnosis.alternatives.push_back(std::move(row));
+  tell_verdict(*memory, diagnosis, inputs);
+  tell_phases(*memory, diagnosis, inputs);
+  tell_particulars(*memory, diagnosis, inputs);
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,63 @@
+#pragma once
+// DeepSpeed's memory for the files at hand: the verdict, what decides it, and what would change it.
+
+#include <optional>
+#include <vector>
+
+#include "doctor/deepspeed_memory.h"
+#include "doctor/doctor.h"
+
+namespace underkeel::doctor {
+
+/// What one rank and one node may take; nothing where nobody said.
+struct Limits {
+  std::optional<double> device;
+  std::optional<double> host;
+  std::optional<double> page_locked;
+  std::optional<double> nvme;
+};
+Limits limits_of(const Question& question, const Inputs& inputs);
+
+/// Model, run and settings of a question about memory; nothing without a model and a config or run file.
+struct MemoryCase {
+  const spec::ModelSpec* model = nullptr;
+  RunFacts run;
+  ModelSizes sizes;
+  DeepspeedSettings settings;
+  Limits limits;
+  double ranks = 1;
+  double ranks_on_node = 1;
+  double tokens = 2048;  // of the longest sample
+  bool resumes = false;
+  bool under_trainer = true;  // zero.Init comes by itself at stage 3
+};
+std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs);
+
+/// The forecast with its limits and verdict. `phases` that only a resume has count when the case resumes.
+Forecast forecast_of(const MemoryCase& memory);
+Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes);
+
+/// The space and phase that come nearest to their limit or go furthest beyond it, by what is held at least or at most.
+struct Tightest {
+  Phase phase = Phase::step;
+  Space space = Space::device;
+  const Holding* holding = nullptr;
+};
+std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool at_least);
+
+/// "@[term.activations] 70.9 GB, @[term.weights] 29.5 GB": the largest first, at most `count`.
+std::string largest_terms(const Holding& holding, std::size_t count);
+
+/// Adds findings, fills in Diagnosis::deepspeed and its alternatives.
+void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
+
+/// The table of stage x offload x recomputation x micro-batch for DeepSpeed.
+std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory);
+
+// Parts of look_at_memory(), by subject.
+void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
+void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
+void tell_particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
+void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
+
+}  // namespace underkeel::doctor

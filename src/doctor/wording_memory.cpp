@@ -1,0 +1,319 @@
+// What findings about memory say.
+
+#include <array>
+
+#include "doctor/wording.h"
+
+namespace underkeel::doctor {
+namespace {
+
+constexpr std::array wordings = {
+    Wording{
+        "deepspeed-does-not-fit",
+        {"does not fit: {space} {phase} needs at least {low}, {limit} are there; largest: {terms}",
+         "放不下：{space}在{phase}至少需要 {low}，只有 {limit}；最大的几项：{terms}"},
+        {"the smallest change that fits: {cure}", "能放下的最小改动：{cure}"}},
+    Wording{"deepspeed-fits",
+            {"fits: {space} is the tightest, {phase}, with {low} to {high} of {limit}; {margin} "
+             "are left; "
+             "largest: {terms}",
+             "能放下：最紧张的是{space}（{phase}），需要 {low} 到 {high}，共有 {limit}；余 "
+             "{margin}；最大的几项：{terms}"},
+            {}},
+    Wording{
+        "deepspeed-may-not-fit",
+        {"may not fit: {space} {phase} needs {low} to {high}, {limit} are there; largest: {terms}",
+         "可能放不下：{space}在{phase}需要 {low} 到 {high}，共有 {limit}；最大的几项：{terms}"},
+        {"to be sure: {cure}", "稳妥的做法：{cure}"}},
+    Wording{
+        "deepspeed-fits-where-known",
+        {"fits as far as the machine is known: {space} {phase} needs {low} to {high} of {limit}",
+         "就已知的机器信息而言能放下：{space}在{phase}需要 {low} 到 {high}，共有 {limit}"},
+        {"give --hardware with gpu_mem_gib and host_ram_gib, or --memory device=..,host=..",
+         "请给出含 gpu_mem_gib 和 host_ram_gib 的 --hardware，或 --memory device=..,host=.."}},
+    Wording{"deepspeed-no-machine",
+            {"no machine is given: a rank needs {low} to {high} of device memory; largest: {terms}",
+             "没有给出机器：每个 rank 需要 {low} 到 {high} 设备内存；最大的几项：{terms}"},
+            {"give --hardware hardware.yaml, or --memory device=80GiB,host=512GiB",
+             "请给出 --hardware hardware.yaml，或 --memory device=80GiB,host=512GiB"}},
+    Wording{
+        "device-state",
+        {"before activations and context a rank holds up to {step} in forward and backward "
+         "({terms}) and "
+         "{update} in the update",
+         "不计激活与上下文，每个 rank 在前向与反向中最多持有 {step}（{terms}），更新时 {update}"},
+        {}},
+    Wording{
+        "rounding-may-not-fit",
+        {"host memory fits with {before} at most of {limit}, but torch rounds page-locked blocks "
+         "up to "
+         "powers of two: {rounded} then",
+         "主机内存最多 {before}，现有 {limit}，可以放下；但 torch 会把锁页块上取整到二的幂：届时为 "
+         "{rounded}"},
+        {"PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:1 in a torch that has it, or "
+         "\"pin_memory\": false, which is slower",
+         "在支持的 torch 中设 PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:1，或用较慢的 "
+         "\"pin_memory\": false"}},
+    Wording{
+        "first-update",
+        {"a rank holds {set_up} of model state after set-up and {backward} after the backward "
+         "pass; the "
+         "first update then asks for {moments} of moments, which did not exist before, and "
+         "{copies} of "
+         "temporaries: {peak} at its peak. A resumed run has the moments in its first forward pass",
+         "每个 rank 在初始化后持有 {set_up} 模型状态，反向之后 {backward}；第一次更新再要 "
+         "{moments} "
+         "的动量（此前并不存在）和 {copies} 的临时量：峰值 "
+         "{peak}。恢复的训练在第一次前向时动量就已存在"},
+        {}},
+    Wording{"one-rank-saves-nothing",
+            {"stage {stage} on one rank splits nothing: {state} of model state (16 bytes a "
+             "parameter) are on "
+             "the one card",
+             "单个 rank 上 stage {stage} 什么也没切分：{state} 的模型状态（每参数 16 "
+             "字节）都在一张卡上"},
+            {"offload_optimizer: cpu takes 12 of the 16 bytes off the card",
+             "offload_optimizer: cpu 可把 16 字节中的 12 字节移出显卡"}},
+    Wording{
+        "bucket-bytes",
+        {"communication buffers: {bucket} of bucket ({elements} elements) and up to {copy} for its "
+         "copy, "
+         "{both} together, at this full size however small the model is; \"auto\" makes it hidden "
+         "size "
+         "squared, {auto_elements} elements, {auto}",
+         "通信缓冲：桶 {bucket}（{elements} 个元素），其副本最多 {copy}，共 "
+         "{both}，不论模型多小都是这个大小；\"auto\" 会使它等于隐藏维度的平方，即 {auto_elements} "
+         "个元素，{auto}"},
+        {"\"reduce_bucket_size\": \"auto\"", "\"reduce_bucket_size\": \"auto\""}},
+    Wording{
+        "live-window",
+        {"besides {weights} of shards, gathered parameters take up to {live}: "
+         "stage3_max_live_parameters "
+         "{max_live} bounds prefetching, and what is alive drifts towards it",
+         "除 {weights} 的分片外，收集的参数最多占 {live}：stage3_max_live_parameters {max_live} "
+         "只限制预取，存活量会趋近它"},
+        {"lower stage3_max_live_parameters and stage3_max_reuse_distance together",
+         "同时降低 stage3_max_live_parameters 和 stage3_max_reuse_distance"}},
+    Wording{"host-phases",
+            {"host memory of a node, without the processes themselves: {steady} steadily "
+             "({terms}), {saving} "
+             "during a save, {after} after it; page cache is not counted, the system takes it back",
+             "每节点主机内存（不含进程本身）：稳态 {steady}（{terms}），保存时 {saving}，保存后 "
+             "{after}；页缓存不计入，系统会回收"},
+            {}},
+    Wording{"resume-host",
+            {"a resume reads each rank's optimizer file whole: {file} on a node, besides {steady} "
+             "that live "
+             "there: {resume}",
+             "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}，再加常驻的 {steady}：共 "
+             "{resume}"},
+            {}},
+    Wording{
+        "resume-host-short",
+        {"a resume reads each rank's optimizer file whole: {file} on a node, besides {steady} that "
+         "live "
+         "there: {resume}, {limit} are there. A fresh start does not need it; a resume from its "
+         "own "
+         "checkpoint would be ended by the system (exit code -9)",
+         "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}，再加常驻的 {steady}：共 "
+         "{resume}，只有 {limit}。从头开始不需要它；从自己的检查点恢复会被系统终止（退出码 -9）"},
+        {"know it before the first save: a larger machine for resumes, or more ranks",
+         "请在第一次保存之前了解这一点：恢复时用更大的机器，或更多 rank"}},
+    Wording{"page-locked",
+            {"{low} of host memory are page-locked before rounding, {high} with each block rounded "
+             "up to a "
+             "power of two, at worst {worst}; the limit is {limit}",
+             "锁页主机内存：取整前 {low}，每块上取整到二的幂后 {high}，最坏 {worst}；上限 {limit}"},
+            {}},
+    Wording{"swap-does-not-help",
+            {"swap space does not help here: {pinned} of the host memory are page-locked",
+             "交换空间在此无用：主机内存中有 {pinned} 是锁页的"},
+            {}},
+    Wording{"nvme-bytes",
+            {"NVMe of a node takes {low} to {high} (fp32 gradients are swapped too); free: {limit}",
+             "每节点 NVMe 占用 {low} 到 {high}（fp32 梯度也会换出）；空闲：{limit}"},
+            {}},
+    Wording{"load-needs-zero-init",
+            {"with zero.Init (the Trainer applies it at stage 3 when TrainingArguments exist "
+             "before the model "
+             "does) the model is split as it is built. Loaded first, each card takes the whole "
+             "{whole} for a "
+             "moment, and the node's host memory {ranks} copies: {copies} in 16 bit, {copies_f32} "
+             "in 32 bit; "
+             "{limit} are there",
+             "有 zero.Init 时（stage 3 下，只要 TrainingArguments 先于模型创建，Trainer "
+             "会自动启用）模型在构建时即切分。若先加载，每张卡会暂时放下整个 "
+             "{whole}，每节点主机内存则有 "
+             "{ranks} 份：16 位 {copies}，32 位 {copies_f32}；现有 {limit}"},
+            {"make TrainingArguments before from_pretrained",
+             "在 from_pretrained 之前创建 TrainingArguments"}},
+    Wording{"whole-model-above-one-card",
+            {"the whole model is {whole} in 16 bit, more than one card's {limit}: no export may "
+             "gather it on "
+             "one; our export goes through one tensor at a time, {tensor} at most",
+             "整个模型 16 位为 {whole}，超过单卡的 "
+             "{limit}：导出不能在一张卡上收集它；我们的导出逐个张量进行，"
+             "最多 {tensor}"},
+            {}},
+    Wording{"weights-stay-whole",
+            {"offload_param does nothing at stage {stage}: the 16-bit weights stay whole on each "
+             "card, {whole} "
+             "of {limit}; at stage 3 the same block makes a rank need {low} to {high} ({verdict})",
+             "offload_param 在 stage {stage} 不起作用：16 位权重完整留在每张卡上，{whole}，共有 "
+             "{limit}；"
+             "在 stage 3，同样的设置使每个 rank 只需 {low} 到 {high}（{verdict}）"},
+            {"\"stage\": 3", "\"stage\": 3"}},
+    Wording{
+        "save-gathers-modules",
+        {"the weights file: one module at a time is gathered on every card ({module} at most), and "
+         "rank 0 "
+         "builds up all {whole} on the host",
+         "权重文件：每次在所有卡上收集一个模块（最多 {module}），rank 0 在主机上累积全部 {whole}"},
+        {}},
+    Wording{
+        "save-without-weights",
+        {"interval checkpoint (save interval {every}): sharded state, resumable, no single weights "
+         "file. "
+         "Final output: no weights file ({whole}) either, "
+         "stage3_gather_16bit_weights_on_model_save is "
+         "false",
+         "间隔检查点（保存间隔 "
+         "{every}）：分片状态，可恢复，没有单一权重文件。最终输出：同样没有权重文件"
+         "（{whole}），因为 stage3_gather_16bit_weights_on_model_save 为 false"},
+        {"set the flag, or make weights afterwards: zero_to_fp32.py with DeepSpeed, underkeel "
+         "export with "
+         "ours",
+         "打开该选项，或事后生成权重：DeepSpeed 用 zero_to_fp32.py，本引擎用 underkeel export"}},
+    Wording{"adapter-sizes",
+            {"adapters: {count} parameters, {size_16} in 16 bit or {size_32} in 32 bit, "
+             "{checkpoint} with "
+             "optimizer state; the frozen base is {base}",
+             "适配器：{count} 个参数，16 位 {size_16}，32 位 {size_32}，含优化器状态 "
+             "{checkpoint}；冻结的基座为 {base}"},
+            {}},
+    Wording{
+        "adapter-save-collects-base",
+        {"a save that collects adapters only needs {adapters} on rank 0; older code collects the "
+         "frozen "
+         "base as well, {base} more on rank 0's host ({limit} are there)",
+         "只收集适配器的保存在 rank 0 上需要 {adapters}；旧代码连冻结的基座也收集，rank 0 主机再要 "
+         "{base}（现有 {limit}）"},
+        {}},
+    Wording{
+        "adapter-save-may-end-the-run",
+        {"a save that collects adapters only needs {adapters} on rank 0; older code collects the "
+         "frozen "
+         "base as well, {base} more on rank 0's host: with {limit} the run is then ended by the "
+         "system",
+         "只收集适配器的保存在 rank 0 上需要 {adapters}；旧代码连冻结的基座也收集，rank 0 主机再要 "
+         "{base}：主机只有 {limit} 时训练会被系统终止"},
+        {"use a peft and transformers that save adapters only, or our engine, which streams them",
+         "使用只保存适配器的 peft 与 transformers 版本，或用流式保存的本引擎"}},
+    Wording{
+        "quantised-base-is-whole",
+        {"a {bits}-bit base is not split by stage 3: {values} of values, {scales} of scales and "
+         "{rest} of "
+         "16-bit embedding and head are {whole} on every card, {limit} are there",
+         "{bits} 位基座不会被 stage 3 切分：量化值 {values}、缩放系数 {scales}、16 位嵌入与输出头 "
+         "{rest}，每张卡共 {whole}，只有 {limit}"},
+        {"a 16-bit base at stage 3 with parameters on the host ({base_16} there), or cards of "
+         "{needed_gib} "
+         "GiB",
+         "改用 16 位基座加 stage 3 并把参数放到主机（主机需 {base_16}），或用 {needed_gib} GiB "
+         "的卡"}},
+    Wording{
+        "logits-whole",
+        {"whole logits of a micro-batch ({sequences} x {tokens} tokens, vocabulary {vocabulary}) "
+         "are {f32} "
+         "in fp32, and {f16} beside it in 16 bit; our engine holds pieces of them",
+         "一个微批的完整 logits（{sequences} x {tokens} 个 token，词表 {vocabulary}）在 fp32 下为 "
+         "{f32}，另有 16 位 {f16}；本引擎只持有其中一部分"},
+        {}},
+    Wording{"evaluation-of-one-batch",
+            {"an evaluation needs one batch at a time ({batch} x {tokens} tokens): whole fp32 "
+             "logits of it are "
+             "{one}, however many samples there are",
+             "评估每次只需一个批（{batch} x {tokens} 个 token）：其完整 fp32 logits 为 "
+             "{one}，与样本数无关"},
+            {}},
+    Wording{"evaluation-of-all-samples",
+            {"an evaluation needs one batch at a time ({batch} x {tokens} tokens): {one} of whole "
+             "fp32 logits, "
+             "however many samples there are; kept for all {samples} samples they would be {all}",
+             "评估每次只需一个批（{batch} x {tokens} 个 token）：完整 fp32 logits 为 "
+             "{one}，与样本数无关；若为全部 {samples} 个样本保留则为 {all}"},
+            {}},
+    Wording{
+        "evaluation-keeps-logits",
+        {"a token-level metric is asked for (LLaMA-Factory's compute_accuracy reduces each batch "
+         "to token ids "
+         "first): keeping the logits of {samples} samples of {tokens} tokens "
+         "takes {all} in fp32 or {all_16} in 16 bit, {limit} are there; reduced to token ids they "
+         "are "
+         "{ids} at 4 bytes (a batch of {batch}: {one})",
+         "要求了 token 级指标（LLaMA-Factory 的 compute_accuracy 会先把每批归约为 token id）：保留 "
+         "{samples} 个样本、每个 {tokens} 个 token 的 logits 在 fp32 需 "
+         "{all}，16 位需 {all_16}，现有 {limit}；若归约为 token id，每个 4 字节只需 {ids}（一个批 "
+         "{batch}：{one}）"},
+        {"preprocess_logits_for_metrics with argmax; eval_accumulation_steps only moves them to "
+         "the host",
+         "用 preprocess_logits_for_metrics 取 argmax；eval_accumulation_steps "
+         "只是把它们搬到主机"}},
+    Wording{"bf16-weights-in-fp16",
+            {"the weights were stored in bf16 and are trained in fp16, whose largest value is "
+             "65504: they can "
+             "overflow at once or every few steps. State of a rank: {state_16} in fp16, {state_32} "
+             "in an fp32 "
+             "run, whose activations are twice as large",
+             "权重以 bf16 保存，却用 fp16 训练，其最大值为 65504：可能立刻或每隔几步溢出。每个 "
+             "rank 的状态：fp16 "
+             "为 {state_16}，fp32 训练为 {state_32}，且激活翻倍"},
+            {"{advice}", "{advice}"}},
+    Wording{"no-bf16-on-this-gpu",
+            {"this GPU (compute capability {capability}) has no bf16: it begins with 8.0",
+             "该 GPU（计算能力 {capability}）不支持 bf16：从 8.0 开始才有"},
+            {"fp16 with loss scaling, or fp32", "使用带损失缩放的 fp16，或 fp32"}},
+    Wording{"own-layout",
+            {"our layout at stage {stage} with these offloads: {device} of model state a "
+             "rank (weights {weights}, gradients {gradients}, optimizer {state} unless it is on "
+             "the host), "
+             "{host} on the host for all ranks; all of it before the first step",
+             "本引擎在 stage {stage} 及这些卸载下的布局：每个 rank 的模型状态 {device}（"
+             "权重 {weights}，梯度 {gradients}，优化器 {state}，除非放在主机），所有 rank "
+             "合计主机 {host}；全部在第一步之前就位"},
+            {}},
+    Wording{"export-sizes",
+            {"an export reads and writes {whole} in 16 bit ({free} are free); ours holds one shard "
+             "of {shard} "
+             "and one tensor of {tensor} at most, and no device memory (host memory: {limit})",
+             "导出以 16 位读写 {whole}（空闲 {free}）；本引擎最多持有一个 {shard} 的分片加一个 "
+             "{tensor} "
+             "的张量，不用设备内存（主机 {limit}）"},
+            {}},
+    Wording{"export-fills-the-disk",
+            {"the export needs {whole} in 16 bit, whole shapes whatever the stage; {free} are free "
+             "(host "
+             "memory: {limit}; a shard {shard}, a tensor {tensor})",
+             "导出以 16 位需要 {whole}，不论 stage 都按完整形状计；空闲 {free}（主机内存 "
+             "{limit}；分片 {shard}，张量 {tensor}）"},
+            {"free the disk before the training, or leave the export out; training and adapter "
+             "checkpoints are "
+             "far smaller",
+             "训练前先腾出磁盘，或不做导出；训练和适配器检查点要小得多"}},
+    Wording{"merge-holds-the-whole-model",
+            {"a tool that holds the whole model in host memory fails here: {whole} of {limit}",
+             "把整个模型放在主机内存里的工具在此会失败：{whole}，只有 {limit}"},
+            {"merge tensor by tensor: underkeel export", "逐张量合并：underkeel export"}},
+    Wording{"merge-fits-whole",
+            {"a tool that holds the whole model in host memory needs {whole} of {limit}",
+             "把整个模型放在主机内存里的工具需要 {whole}，共有 {limit}"},
+            {}},
+};
+
+}  // namespace
+
+std::span<const Wording> memory_wordings() {
+  return wordings;
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,228 @@
+// The formulas against worked numbers: Llama-2-7B and figures that users reported.
+
+#include "doctor/deepspeed_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "doctor/shapes.h"
+
+namespace underkeel::doctor {
+namespace {
+
+struct Setting {
+  int stage = 0;
+  double ranks = 1;
+  Offload optimizer = Offload::none;
+  Offload parameters = Offload::none;
+  double bucket = 5e8;
+  bool overlap = false;
+  double accumulation = 1;
+};
+
+DeepspeedRun run_of(const ModelSizes& sizes, const Setting& setting) {
+  DeepspeedSettings settings;
+  settings.stage = setting.stage;
+  settings.optimizer = setting.optimizer;
+  settings.parameters = setting.parameters;
+  settings.reduce_bucket = setting.bucket;
+  settings.overlap_comm = setting.overlap;
+  return {.sizes = sizes,
+          .settings = settings,
+          .ranks = setting.ranks,
+          .ranks_on_node = setting.ranks,
+          .accumulation_steps = setting.accumulation,
+          .has_process = false};
+}
+
+double gb(double bytes) {
+  return bytes / 1e9;
+}
+
+double low_gb(const Forecast& forecast, Phase phase, Space space = Space::device) {
+  return gb(forecast.at(phase, space)->low());
+}
+double high_gb(const Forecast& forecast, Phase phase, Space space = Space::device) {
+  return gb(forecast.at(phase, space)->high());
+}
+
+double term_gb(const Forecast& forecast, Phase phase, std::string_view name,
+               Space space = Space::device) {
+  for (const Term& term : forecast.at(phase, space)->terms)
+    if (term.name == name) return gb(term.high_bytes);
+  return 0;
+}
+
+const ModelSizes& seven_billion() {
+  static const ModelSizes sizes = sizes_of(llama_2_7b());
+  return sizes;
+}
+
+TEST(DeepspeedMemory, CountsLlama2) {
+  EXPECT_EQ(seven_billion().trainable, 6738415616.0);
+  EXPECT_EQ(seven_billion().largest_tensor, 131072000.0);
+}
+
+TEST(DeepspeedMemory, HasThePersistentBytesOfStages1And2) {
+  const double expected[][2] = {{1, 94.3}, {2, 53.9}, {4, 33.7}, {8, 23.6}};
+  for (const auto& [ranks, size_gb] : expected)
+    for (const int stage : {1, 2})
+      EXPECT_NEAR(
+          gb(persistent_device_bytes(run_of(seven_billion(), {.stage = stage, .ranks = ranks}))),
+          size_gb, 0.1)
+          << ranks;
+}
+
+TEST(DeepspeedMemory, HasTheStepPeaks) {
+  const double stage2_extra[][2] = {{1, 53.9}, {2, 27.0}, {4, 13.5}, {8, 6.7}};
+  for (const auto& [ranks, extra_gb] : stage2_extra) {
+    const DeepspeedRun run = run_of(seven_billion(), {.stage = 2, .ranks = ranks});
+    const double peak = low_gb(deepspeed_memory(run), Phase::update);
+    EXPECT_NEAR(peak - gb(persistent_device_bytes(run)), extra_gb, 0.1) << ranks;
+  }
+  const double stage3_persistent[][2] = {{1, 108.8}, {2, 54.9}, {4, 28.0}, {8, 14.5}};
+  for (const auto& [ranks, size_gb] : stage3_persistent) {
+    const DeepspeedRun run = run_of(seven_billion(), {.stage = 3, .ranks = ranks});
+    const Forecast forecast = deepspeed_memory(run);
+    const double copies = term_gb(forecast, Phase::update, "update_copies");
+    EXPECT_NEAR(low_gb(forecast, Phase::update) - copies, size_gb, 0.1) << ranks;
+    // s_max is at most 1e9 and one parameter's share, and here never more than S.
+    EXPECT_NEAR(copies, ranks < 8 ? 6.0 + 6 * 0.131072 / ranks : 5.1, 0.1) << ranks;
+  }
+}
+
+TEST(DeepspeedMemory, HasOneCardWithOffload) {
+  const Forecast stage2 = deepspeed_memory(
+      run_of(seven_billion(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu}));
+  EXPECT_NEAR(high_gb(stage2, Phase::step), 16.2, 0.2);
+  EXPECT_NEAR(low_gb(stage2, Phase::step, Space::host), 121.5, 0.2);
+  const Forecast accumulating = deepspeed_memory(run_of(
+      seven_billion(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu, .accumulation = 4}));
+  EXPECT_NEAR(low_gb(accumulating, Phase::step, Space::host), 135, 0.3);
+
+  const Forecast stage3 = deepspeed_memory(
+      run_of(seven_billion(),
+             {.stage = 3, .ranks = 1, .optimizer = Offload::cpu, .parameters = Offload::cpu}));
+  EXPECT_NEAR(term_gb(stage3, Phase::step, "bucket"), 1.0, 0.01);
+  EXPECT_NEAR(term_gb(stage3, Phase::step, "live"), 2.36, 0.02);
+  EXPECT_NEAR(term_gb(stage3, Phase::step, "gradient_checks"), 1.3, 0.02);
+  EXPECT_NEAR(low_gb(stage3, Phase::step, Space::host), 20 * 6.738, 0.2);
+}
+
+TEST(DeepspeedMemory, BringsTheMomentsAtTheFirstUpdate) {
+  // 8.03e9 parameters, stage 2, one card: 48.2 after set-up, 64.2 after the backward pass, 176.7 in the update.
+  const ModelSizes sizes = sizes_of(llama_3_8b());
+  const Forecast forecast = deepspeed_memory(run_of(sizes, {.stage = 2, .ranks = 1}));
+
+  EXPECT_NEAR(low_gb(forecast, Phase::load), 48.2, 0.1);
+  EXPECT_NEAR(low_gb(forecast, Phase::first_step) - 1.0, 64.2, 0.1);  // and the bucket
+  EXPECT_NEAR(low_gb(forecast, Phase::update), 176.7, 0.1);
+  EXPECT_NEAR(low_gb(forecast, Phase::step) - low_gb(forecast, Phase::first_step), 64.2, 0.1);
+  EXPECT_EQ(low_gb(forecast, Phase::resume), low_gb(forecast, Phase::step));
+}
+
+TEST(DeepspeedMemory, GrowsWithTheStageOnASmallModel) {
+  // 494,032,768 parameters on 2 cards: users saw stage 2 need more than stage 1.
+  const ModelSizes sizes = sizes_of(qwen2_half_billion());
+  const auto stage = [&](int number, Setting setting = {}) {
+    setting.stage = number;
+    setting.ranks = 2;
+    setting.accumulation = 2;
+    return deepspeed_memory(run_of(sizes, setting));
+  };
+  EXPECT_NEAR(high_gb(stage(0), Phase::step), 8.9, 0.05);
+  EXPECT_NEAR(high_gb(stage(0), Phase::update), 11.9, 0.05);
+  EXPECT_NEAR(high_gb(stage(1), Phase::step), 7.4, 0.05);
+  EXPECT_NEAR(high_gb(stage(2, {.overlap = true}), Phase::step), 7.9, 0.05);
+  const Forecast small = stage(2, {.bucket = 1e7});
+  EXPECT_NEAR(high_gb(small, Phase::step), 5.0, 0.05);
+  EXPECT_NEAR(high_gb(small, Phase::update), 5.9, 0.05);
+}
+
+TEST(DeepspeedMemory, SavesWhatUsersMeasuredWithSmallerBuckets) {
+  // Stage 2, 2 ranks: without overlap one bucket of 5e8 x 2 bytes less (954 MiB), 1e8 with overlap 4 buckets' worth less.
+  const ModelSizes sizes = sizes_of(qwen2_half_billion());
+  const auto bucket = [&](double elements, bool overlap) {
+    return term_gb(deepspeed_memory(run_of(
+                       sizes, {.stage = 2, .ranks = 2, .bucket = elements, .overlap = overlap})),
+                   Phase::step, "bucket");
+  };
+  EXPECT_NEAR(bucket(5e8, true) - bucket(5e8, false), 954 * 1.048576e-3, 0.001);
+  EXPECT_NEAR(bucket(5e8, true) - bucket(1e8, true), 1527 * 1.048576e-3, 0.002);
+}
+
+TEST(DeepspeedMemory, CountsTheNodesHost) {
+  // 33B, 8 ranks.
+  const ModelSizes sizes = sizes_of(llama_33b());
+  const auto node = [&](Setting setting) {
+    setting.stage = 3;
+    setting.ranks = 8;
+    return deepspeed_memory(run_of(sizes, setting));
+  };
+  const Forecast both = node({.optimizer = Offload::cpu, .parameters = Offload::cpu});
+  EXPECT_NEAR(low_gb(both, Phase::step, Space::host), 650.6, 0.5);
+  EXPECT_NEAR(low_gb(both, Phase::step, Space::pinned_host), 260.2, 0.5);
+  EXPECT_NEAR(low_gb(node({.optimizer = Offload::cpu}), Phase::step, Space::host), 585.5, 0.5);
+  const Forecast nvme = node({.optimizer = Offload::nvme});
+  EXPECT_NEAR(low_gb(nvme, Phase::step, Space::host), 193 + 2, 3);
+  EXPECT_NEAR(high_gb(nvme, Phase::step, Space::nvme), 520.5, 0.5);
+  EXPECT_NEAR(term_gb(nvme, Phase::step, "weights"), 8.1, 0.05);
+}
+
+TEST(DeepspeedMemory, ReadsTheOptimizerFileWholeOnResume) {
+  const ModelSizes sizes = sizes_of(qwen3_0_6b());
+  const Forecast forecast = deepspeed_memory(
+      run_of(sizes, {.stage = 2, .ranks = 1, .optimizer = Offload::cpu, .accumulation = 2}));
+  EXPECT_NEAR(low_gb(forecast, Phase::step, Space::host), 12.1, 0.15);
+  EXPECT_NEAR(low_gb(forecast, Phase::resume, Space::host), 19.3, 0.15);
+}
+
+TEST(DeepspeedMemory, RoundsPageLockedBlocksToPowersOfTwo) {
+  EXPECT_EQ(rounded_block(13.5e9), 16.0 * (1 << 30));
+  EXPECT_EQ(rounded_block(4096), 4096);
+  EXPECT_EQ(rounded_block(4097), 8192);
+}
+
+TEST(DeepspeedMemory, PassesTheWholeModelThroughEachCardWithoutZeroInit) {
+  DeepspeedRun run = run_of(seven_billion(), {.stage = 3, .ranks = 8});
+  run.built_sharded = false;
+  EXPECT_NEAR(low_gb(deepspeed_memory(run), Phase::load), 13.5, 0.05);
+  EXPECT_NEAR(high_gb(deepspeed_memory(run), Phase::load, Space::host), 8 * 13.5, 0.5);
+}
+
+TEST(DeepspeedMemory, KeepsOnlyTheNormsGatheredBelowTheUsualThresholds) {
+  DeepspeedSettings settings;
+  settings.param_persistence = 40960;
+  const double norms = 65 * 4096;
+  EXPECT_EQ(persistent_elements(seven_billion(), settings), norms);
+  settings.param_persistence = 1e5;
+  EXPECT_EQ(persistent_elements(seven_billion(), settings), norms);
+  settings.param_persistence = 1e9;
+  EXPECT_EQ(persistent_elements(seven_billion(), settings), seven_billion().trainable);
+  settings.model_persistence = 10000;
+  settings.param_persistence = 40960;
+  EXPECT_EQ(persistent_elements(seven_billion(), settings), 8192);
+}
+
+TEST(Activations, CountWhatABackwardPassNeedsAtLeast) {
+  const spec::ModelSpec model = qwen2_14b();
+  EXPECT_EQ(least_values_per_token(model), 45056);
+  const ActivationQuestion question{
+      .model = model, .sequences = 4, .tokens = 4096, .recomputes = false};
+  EXPECT_NEAR(gb(kept_activations(question).low), 70.9, 0.1);
+  EXPECT_GT(kept_activations(question).high, kept_activations(question).low);
+  EXPECT_NEAR(gb(logits_and_loss(question).low), 10.0 * 1.5, 0.1);  // f32, and 16 bit beside it
+  ActivationQuestion recomputing = question;
+  recomputing.recomputes = true;
+  EXPECT_NEAR(gb(kept_activations(recomputing).low), 48.0 * 16384 * 5120 * 2 / 1e9, 0.01);
+}
+
+TEST(ModelSizes, CountAdapters) {
+  RunFacts run;
+  run.lora_rank = 8;
+  const ModelSizes sizes = sizes_of(llama_2_7b(), run);
+  EXPECT_EQ(sizes.trainable, 19988480.0);
+  EXPECT_EQ(sizes.frozen, 6738415616.0);
+}
+
+}  // namespace
+}  // namespace underkeel::doctor
