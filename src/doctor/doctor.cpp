@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "doctor/advice_rules.h"
 #include "doctor/config_rules.h"
 #include "doctor/key_rules.h"
 #include "doctor/memory_rules.h"
@@ -44,6 +45,7 @@ Diagnosis diagnose(const Question& question) {
     append(findings, check_config(inputs));
   }
   look_at_memory(question, inputs, diagnosis);
+  look_at_advice(question, inputs, diagnosis);
   look_at_own_engine(question, inputs, diagnosis);
   if (has_error(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
   if (has_error(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;

@@ -35,6 +35,7 @@ struct Phrase {
 std::span<const Wording> key_wordings();
 std::span<const Wording> config_wordings();
 std::span<const Wording> memory_wordings();
+std::span<const Wording> advice_wordings();
 std::span<const Phrase> phrases();
 
 /// All tables.

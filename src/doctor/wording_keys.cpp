@@ -264,6 +264,11 @@ constexpr std::array shared_phrases = {
         {"  stage      offl.opt offl.par recomp.  micro x steps    device    margin      host    "
          "margin",
          "  stage      卸载优化器 卸载参数 重计算  微批 x 累积    设备    余量      主机    余量"}},
+    Phrase{"advice.true", {"true", "对"}},
+    Phrase{"advice.half", {"half true", "半对"}},
+    Phrase{"advice.false", {"false", "不对"}},
+    Phrase{"fits.yes", {"fits", "放得下"}},
+    Phrase{"fits.no", {"does not fit", "放不下"}},
     Phrase{"fix", {"do: ", "建议："}},
     Phrase{"ranks.default", {"no file and no flag says how many", "没有文件或参数说明数量"}},
 };

@@ -1,0 +1,42 @@
+#pragma once
+// Popular advice on DeepSpeed's memory, recognised in texts of people and in configs that follow it, and answered with
+// the figures of the model and machine at hand.
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/doctor.h"
+#include "doctor/memory_rules.h"
+
+namespace underkeel::doctor {
+
+enum class Truth { is_true, is_half, is_false };
+
+struct AdviceRule {
+  std::string_view id;  // of the wording, whose slots are figures
+  Truth truth = Truth::is_false;
+  /// What a sentence has to hold: groups cut at `&`, each of alternatives cut at `|`. Lower case; "z3" and "z2" stand
+  /// for all spellings of stage 3 and 2.
+  std::string_view words = {};
+  /// A key of a config that follows the advice, and the number or truth value that it must have ("": any).
+  std::string_view key = {};
+  std::string_view value = {};
+  /// The figure that decides for this model and machine: true when it fits, else false.
+  std::string_view decided_by = {};
+};
+
+std::span<const AdviceRule> advice_rules();
+
+/// What the answers may name: "weights_16" -> "13.5 GB". Without a model, those of Llama-2-7B on one 80 GiB card.
+std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase>& memory);
+
+/// Lower case, one kind of blank, "z2" and "z3" for every spelling of the stages.
+std::string normalised(std::string_view text);
+bool matches(std::string_view normalised_sentence, std::string_view words);
+
+void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
+
+}  // namespace underkeel::doctor
