@@ -39,8 +39,9 @@ std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
   const planner::Request request = planner::request_of(model, run, plan.world_size);
   std::string text = fmt::format("{}: {} parameters, {}\n", model.architecture,
                                  format_count(plan.parameter_count), name_of(request.weight_type));
-  text += fmt::format("{} {}, ZeRO stage {}, {} x {} tokens a rank and step\n", plan.world_size,
-                      plan.world_size == 1 ? "rank" : "ranks", plan.stage, plan.accumulation_steps,
+  text += fmt::format("{} {}, ZeRO stage {}, {} micro-batch{} of up to {} tokens on each\n",
+                      plan.world_size, plan.world_size == 1 ? "rank" : "ranks", plan.stage,
+                      plan.accumulation_steps, plan.accumulation_steps == 1 ? "" : "es",
                       format_count(request.max_rows));
   for (const plan::Decision& decision : plan.decisions) {
     text += fmt::format("decided: {} = {}: {}", decision.subject, decision.value, decision.reason);
@@ -51,8 +52,8 @@ std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
   return text;
 }
 
-// Sums of times differ in their last digits; less than this is none.
-constexpr double shortest_wait_s = 1e-9;
+// Sums of times differ in their last digits; less than this is not worth a number.
+constexpr double shortest_wait_s = 1e-6;
 
 std::string times_text(const render::Times& times, bool measured) {
   return fmt::format(
@@ -110,6 +111,23 @@ Result<std::string> read_data(spec::RunConfig& config, const spec::ModelSpec& mo
   return "data\n" + data.report + "\n";
 }
 
+// Each rank has a GPU of its own; GPUs that no rank uses are told.
+Result<void> check_gpu_count(const Words& words, const spec::HardwareSpec& machine,
+                             spec::RunConfig& config) {
+  const std::int64_t gpus = machine.nodes * machine.gpus_per_node;
+  if (gpus == 0) return {};
+  if (config.ranks > gpus)
+    return fail(ErrorCode::bad_config,
+                fmt::format("{} ranks on {} GPU{}: each rank needs one", config.ranks, gpus,
+                            gpus == 1 ? "" : "s"),
+                words.hardware.empty() ? "--ranks" : words.hardware,
+                fmt::format("--ranks {}, or more nodes", gpus));
+  if (config.ranks < gpus)
+    config.notes.push_back(fmt::format("{} of {} GPUs {} used; --ranks {} uses all", config.ranks,
+                                       gpus, config.ranks == 1 ? "is" : "are", gpus));
+  return {};
+}
+
 Result<void> run(const Words& words) {
   UK_TRY(changes, words.run->all_changes());
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
@@ -118,6 +136,7 @@ Result<void> run(const Words& words) {
   spec::resolve_auto(config, model.width);
   UK_TRY(machine, words.hardware.empty() ? train::machine_for(config, config.ranks)
                                          : spec::read_hardware_file(words.hardware));
+  UK_TRY_VOID(check_gpu_count(words, machine, config));
   std::string data_text;
   if (words.data) {
     UK_TRY(text, read_data(config, model, folder));

@@ -236,11 +236,25 @@ class Loader {
     if (figures.samples == 0)
       return fail(
           ErrorCode::bad_config,
-          fmt::format("nothing to {} on: none of {} records is usable", purpose, order.size()),
-          "dataset", "the data report says why records were dropped");
+          fmt::format("nothing to {} on: none of {} records is usable{}", purpose, order.size(),
+                      first_problems()),
+          "dataset",
+          "dataset_info.json says how records are read: look at formatting, columns and tags");
     if (figures.untrained == figures.samples) return nothing_is_trained(purpose, figures);
     source = std::move(samples);
     return {};
+  }
+
+  // Why records were dropped: the first reason of each data set.
+  std::string first_problems() const {
+    std::string text;
+    for (const DatasetFigures& set : loaded_.sets)
+      if (!set.records.problems.empty()) {
+        const RecordProblem& first = set.records.problems.front();
+        text += fmt::format("\n  {}:{}: {}, and {} more", first.file, first.line, first.reason,
+                            set.records.dropped + set.records.broken - 1);
+      }
+    return text;
   }
 
   tl::unexpected<Error> nothing_is_trained(std::string_view purpose,

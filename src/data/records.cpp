@@ -24,6 +24,10 @@ constexpr std::size_t large_record_bytes = mebibyte;
 constexpr std::int64_t working_bytes_per_byte = 40;
 constexpr int batches_in_flight = 4;  // besides one a thread: work_in_order()
 
+// Of messages that are {"role": ..., "content": ...}, as they mostly are under this name.
+constexpr const char* openai_tags =
+    R"(, "tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"})";
+
 /// Records of one file, together with what becomes of them.
 struct Batch {
   const std::string* file = nullptr;
@@ -231,7 +235,8 @@ class DatasetReader {
     if (rules_.content == RecordContent::text || entry_.format != RecordFormat::alpaca) return {};
     for (const char* name : {"conversations", "messages"})
       if (std::find(first_keys_.begin(), first_keys_.end(), name) != first_keys_.end())
-        return fmt::format(R"("formatting": "sharegpt", "columns": {{"messages": "{}"}})", name);
+        return fmt::format(R"("formatting": "sharegpt", "columns": {{"messages": "{}"}})", name) +
+               (std::string_view(name) == "messages" ? openai_tags : "");
     return {};
   }
 

@@ -261,8 +261,9 @@ Result<std::vector<std::string>> set_checkpoints_aside(FileSystem& files,
   for (const FolderEntry& entry : entries) {
     if (!step_of(entry.name) || entry.kind != FileKind::folder) continue;
     UK_TRY_VOID(files.make_folders(earlier));
-    const std::string path = join_path(earlier, entry.name);
-    if (files.exists(path)) UK_TRY_VOID(files.remove_tree(path));
+    std::string path = join_path(earlier, entry.name);
+    for (int copy = 2; files.exists(path); ++copy)  // of a still earlier run
+      path = join_path(earlier, fmt::format("{}.{}", entry.name, copy));
     UK_TRY_VOID(files.rename(join_path(output, entry.name), path));
     aside.push_back(path);
   }

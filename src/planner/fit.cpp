@@ -72,7 +72,8 @@ std::string place_text(const plan::Plan& plan, const plan::Peak& peak) {
 std::string advice_text(const Advice& advice, std::int64_t needed_bytes) {
   if (advice.changes.empty()) {
     const std::string begin =
-        "no change of recompute, micro-batch, stage or ranks fits; the smallest reachable peak is ";
+        "no change of recompute, micro-batch, stage or ranks on this machine fits; at this "
+        "cutoff_len the smallest reachable peak is ";
     if (!advice.smallest || advice.smallest->words.empty())
       return begin + fmt::format("{}, as it is", format_bytes(needed_bytes));
     return begin + fmt::format("{}, with {}", format_bytes(advice.smallest->needed_bytes),

@@ -176,7 +176,9 @@ class ZeroReader : DeepspeedPart {
             fmt::format("this is the old spelling of {}: {{\"device\": \"cpu\"}}; offload is not "
                         "built yet",
                         offload.key),
-            "remove it, or raise the stage or the number of ranks", ErrorCode::unsupported);
+            run_.zero.stage < 3 ? "remove it, or raise the stage or the number of ranks"
+                                : "remove it, or raise the number of ranks",
+            ErrorCode::unsupported);
       const Value* mapping = section(fields, offload.key);
       if (mapping == nullptr) continue;
       Fields inner = fields_of(*mapping, fmt::format("zero_optimization.{}.", offload.key));
@@ -194,9 +196,11 @@ class ZeroReader : DeepspeedPart {
             "zero_optimization.offload_param has no effect below stage 3, in DeepSpeed as here: "
             "parameters stay whole");
       else
-        inner.problem(
-            "device", fmt::format("{} to {}: offload is not built yet", offload.key, *device),
-            "write none, or raise the stage or the number of ranks", ErrorCode::unsupported);
+        inner.problem("device",
+                      fmt::format("{} to {}: offload is not built yet", offload.key, *device),
+                      run_.zero.stage < 3 ? "write none, or raise the stage or the number of ranks"
+                                          : "write none, or raise the number of ranks",
+                      ErrorCode::unsupported);
     }
     if (fields.take("cpu_offload_use_pin_memory") != nullptr)
       silent_.push_back("zero_optimization.cpu_offload_use_pin_memory");

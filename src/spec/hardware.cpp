@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -29,7 +30,17 @@ std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool
   return std::llround(*size * static_cast<double>(gibibyte));
 }
 
+// What a GPU of this kind does, in round numbers, for those who name none: products of bf16, memory, a link to its
+// neighbours.
+void assume_gpu_rates(HardwareSpec& machine) {
+  machine.matmul_flops_per_s = 4e14;
+  machine.memory_bytes_per_s = 2.5e12;
+  machine.link_bytes_per_s = machine.nodes > 1 ? 2.5e10 : 2e11;
+  machine.link_latency_s = 2e-5;
+}
+
 void read_rates(Fields& fields, HardwareSpec& machine) {
+  if (machine.gpus_per_node > 0) assume_gpu_rates(machine);
   const auto rate = [&](std::string_view key, double fallback) {
     return fields.number(key, {.least = 0, .most = 1e21, .least_is_allowed = false})
         .value_or(fallback);
@@ -110,7 +121,8 @@ Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
   for (const Entry* entry : fields.unread()) {
     const std::string nearest = nearest_word(entry->key, known);
     fields.problem(entry->key, "unknown key",
-                   nearest.empty() ? "" : fmt::format("the nearest is `{}`", nearest));
+                   nearest.empty() ? fmt::format("there are: {}", fmt::join(known, ", "))
+                                   : fmt::format("the nearest is `{}`", nearest));
   }
   if (!problems.empty()) return tl::unexpected(problems.to_error(file.string()));
   return machine;

@@ -33,7 +33,8 @@ struct HardwareSpec {
 /// Reads a hardware.yaml (or JSON): nodes, gpus_per_node, gpu_name, gpu_mem_gib, host_ram_gib
 /// (required), memlock_gib ("unlimited" is the default), swap_free_gib, out_free_gib,
 /// compute_capability, cores, link_bytes_per_s, link_latency_s, memory_bytes_per_s,
-/// disk_bytes_per_s, matmul_flops_per_s and rates_are_measured.
+/// disk_bytes_per_s, matmul_flops_per_s and rates_are_measured. Rates that are not given are round numbers, of a
+/// data-centre GPU where there are GPUs.
 /// Errors:  all problems of the file in one; unknown keys name the nearest known one.
 Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file);
 /// This machine: the cores that the process may use, memory (the tightest limit of its control

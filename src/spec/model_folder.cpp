@@ -63,8 +63,13 @@ Result<fs::path> find_model_folder(std::string_view name_or_path) {
   if (fs::exists(path, status))
     return fail(ErrorCode::bad_config, "a model folder is wanted, this is a file", path.string(),
                 path.has_parent_path() ? "name the folder: " + path.parent_path().string() : "");
-  if (!is_hub_name(name_or_path))
-    return fail(ErrorCode::not_found, "the model folder is not there", path.string());
+  // A first part that is a folder here speaks for a mistyped path.
+  const bool is_local = path.has_parent_path() && fs::is_directory(*path.begin(), status);
+  if (is_local || !is_hub_name(name_or_path))
+    return fail(ErrorCode::not_found, "the model folder is not there", path.string(),
+                path.is_relative() ? fmt::format("paths count from the working folder, {}",
+                                                 fs::current_path().string())
+                                   : "");
   std::string folder_name = fmt::format("models--{}", name_or_path);
   folder_name.replace(folder_name.find('/'), 1, "--");
   const fs::path repository = hub_cache() / folder_name;

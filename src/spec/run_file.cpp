@@ -15,6 +15,36 @@
 namespace underkeel::spec {
 namespace {
 
+/// Our name of a key that other trainers know under another one; empty for others.
+std::string_view name_here(std::string_view key) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"lr", "learning_rate"},
+      {"epochs", "num_train_epochs"},
+      {"num_epochs", "num_train_epochs"},
+      {"batch_size", "per_device_train_batch_size"},
+      {"micro_batch_size", "per_device_train_batch_size"},
+      {"grad_accum", "gradient_accumulation_steps"},
+      {"gradient_accumulation", "gradient_accumulation_steps"},
+      {"max_seq_length", "cutoff_len"},
+      {"max_length", "cutoff_len"},
+      {"sequence_len", "cutoff_len"},
+      {"model_max_length", "cutoff_len"},
+      {"base_model", "model_name_or_path"},
+      {"model", "model_name_or_path"},
+      {"model_path", "model_name_or_path"},
+      {"datasets", "dataset"},
+      {"data_path", "dataset"},
+      {"scheduler", "lr_scheduler_type"},
+      {"gradient_clipping", "max_grad_norm"},
+      {"clip_grad", "max_grad_norm"},
+      {"precision", "bf16"},
+      {"dtype", "bf16"},
+      {"eval_steps_per_epoch", "eval_steps"}};
+  for (const auto& [other, ours] : names)
+    if (key == other) return ours;
+  return {};
+}
+
 /// Keys of the tables: those without effect become notes, others must be neutral; what is in no
 /// table is unknown.
 void sort_other_keys(RunReading& reading) {
@@ -58,8 +88,12 @@ void sort_other_keys(RunReading& reading) {
       fix = fmt::format("it belongs under `underkeel:`, as underkeel.{}", key);
     else if (key == "zero_optimization" || is_in(key, deepspeed_keys()))
       fix = "it belongs in the DeepSpeed config that `deepspeed:` names";
+    else if (const std::string_view name = name_here(key); !name.empty())
+      fix = fmt::format("here it is `{}`", name);
     else if (const std::string nearest = nearest_word(key, known); !nearest.empty())
       fix = fmt::format("the nearest is `{}`", nearest);
+    else
+      fix = "docs/guide/run-files.md lists the keys";
     fields.problem(key, "unknown key", fix);
   }
 }

@@ -107,6 +107,10 @@ data::SamplerConfig Job::sampler_config(int rank) const {
   return train::sampler_config(run, datasets.training->count(), world_size, rank);
 }
 
+std::int64_t Job::sequences_per_step() const {
+  return run.sequences_per_micro_batch * run.accumulation_steps * world_size;
+}
+
 DataIdentity Job::data_identity() const {
   return DataIdentity::of(sampler_config(0), datasets.training_identity);
 }
@@ -229,10 +233,13 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
     if (parameter.name != "model.embed_tokens.weight")
       job.counted_parameters += static_cast<double>(parameter.element_count());
   if (job.resume && job.resume->progress.step > job.total_steps)
-    return fail(ErrorCode::bad_config,
-                fmt::format("the checkpoint is at step {}, the run ends at step {}",
-                            job.resume->progress.step, job.total_steps),
-                job.resume->checkpoint.folder, "raise max_steps or num_train_epochs");
+    return fail(
+        ErrorCode::bad_config,
+        fmt::format("the checkpoint is at step {}, the run ends at step {}",
+                    job.resume->progress.step, job.total_steps),
+        job.resume->checkpoint.folder,
+        "raise max_steps or num_train_epochs; fewer steps make an epoch when a step takes more "
+        "sequences");
   const std::string generation = io::join_path(job.model_folder.string(), "generation_config.json");
   std::string generation_text;
   if (files.exists(generation)) {
@@ -243,9 +250,11 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
           end_token_note(job.template_files, end_tokens_of(generation_text, job.model_config_text)))
     job.notes.push_back(std::move(*note));
   if (job.resume) {
-    UK_TRY(changed,
-           check_same_run(files, *job.resume,
-                          {.run = job.run, .model = job.model, .data = job.data_identity()}));
+    UK_TRY(changed, check_same_run(files, *job.resume,
+                                   {.run = job.run,
+                                    .model = job.model,
+                                    .data = job.data_identity(),
+                                    .sequences_per_step = job.sequences_per_step()}));
     job.notes.insert(job.notes.end(), changed.begin(), changed.end());
     job.notes.push_back(fmt::format(
         "going on after step {} of {} from {}{}", job.resume->progress.step, job.total_steps,

@@ -124,7 +124,10 @@ std::vector<std::string> differences(const spec::ModelSpec& before, const spec::
 
 std::string new_run_from(const std::string& checkpoint) {
   return fmt::format(
-      "to train on from these weights: model_name_or_path: {}, and another output_dir", checkpoint);
+      "to begin anew: overwrite_output_dir: true; to train on from these weights: "
+      "model_name_or_path: {}, and "
+      "another output_dir",
+      checkpoint);
 }
 
 Result<void> check_model(io::FileSystem& files, const std::string& folder,
@@ -158,6 +161,22 @@ Result<void> check_data(const Resume& resume, const DataIdentity& now,
               "give the run the data and values it had; " + new_run_from(folder));
 }
 
+/// Another global batch has another number of steps in an epoch: what is counted in steps no longer means the same.
+std::optional<std::string> batch_note(const Progress& before, const ResumedRun& now) {
+  if (before.sequences_per_step == 0 || before.sequences_per_step == now.sequences_per_step)
+    return std::nullopt;
+  std::string note = fmt::format(
+      "a step took {} sequences and takes {} now: epochs and the learning rate's schedule count "
+      "steps of the new "
+      "size",
+      before.sequences_per_step, now.sequences_per_step);
+  const std::int64_t of_accumulation = now.sequences_per_step / now.run.accumulation_steps;
+  if (before.sequences_per_step % of_accumulation == 0)
+    note += fmt::format("; gradient_accumulation_steps={} keeps the old one",
+                        before.sequences_per_step / of_accumulation);
+  return note;
+}
+
 }  // namespace
 
 DataIdentity DataIdentity::of(const data::SamplerConfig& order, std::string samples) {
@@ -172,6 +191,7 @@ std::string Progress::to_json() const {
   Json json{{"step", step},
             {"epoch", position.epoch},
             {"samples", position.samples},
+            {"sequences_per_step", sequences_per_step},
             {"trainer_state", trainer_state}};
   if (data)
     json["data"] = {{"samples", data->samples},
@@ -201,6 +221,7 @@ Result<Progress> Progress::from_json(std::string_view text, const std::string& w
       if (!json.at(key).is_number_integer()) return bad("cannot be read");
     read.step = json.at("step");
     read.position = {.epoch = json.at("epoch"), .samples = json.at("samples")};
+    if (json.contains("sequences_per_step")) read.sequences_per_step = json["sequences_per_step"];
     if (json.contains("data")) {
       const Json& data = json.at("data");
       read.data = DataIdentity{.samples = data.at("samples"),
@@ -301,6 +322,7 @@ Result<std::vector<std::string>> check_same_run(io::FileSystem& files, const Res
   else
     notes.push_back(folder +
                     " does not say which samples it was trained on: they are not compared");
+  if (const auto note = batch_note(resume.progress, now)) notes.push_back(*note);
   if (const auto changed = changed_values(curve_keys, before, values); !changed.empty())
     notes.push_back(fmt::format("changed since {}: {}", folder, fmt::join(changed, "; ")));
   return notes;

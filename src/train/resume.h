@@ -38,8 +38,9 @@ struct Progress {
   std::int64_t step = 0;  // completed optimizer steps
   data::DataPosition position;
   std::string trainer_state;  // text of trainer_state.json; newer ones keep the history there alone
-  std::optional<DataIdentity> data;  // absent in checkpoints of older versions
-  std::int64_t skipped_steps = 0;    // of `step`, over gradients that were not finite: no updates
+  std::optional<DataIdentity> data;     // absent in checkpoints of older versions
+  std::int64_t sequences_per_step = 0;  // of all ranks; 0: not known
+  std::int64_t skipped_steps = 0;  // of `step`, over gradients that were not finite: no updates
   std::optional<LossScaleState> loss_scale;  // of an fp16 run
 
   std::string to_json() const;
@@ -68,6 +69,7 @@ struct ResumedRun {
   const spec::RunConfig& run;
   const spec::ModelSpec& model;
   DataIdentity data;
+  std::int64_t sequences_per_step = 0;
 };
 Result<std::vector<std::string>> check_same_run(io::FileSystem& files, const Resume& resume,
                                                 const ResumedRun& now);

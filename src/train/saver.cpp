@@ -105,6 +105,7 @@ Result<void> Saver::begin(Progress progress) {
                              [&state](const TextSink& sink) { return state.write_json(sink); }});
     progress.trainer_state = state.without_history().to_json();
     progress.data = job_.data_identity();
+    progress.sequences_per_step = job_.sequences_per_step();
     request.state = progress.to_json();
   }
   request.report = reports_of(job_.checkpoint_files);

@@ -7,7 +7,7 @@ namespace underkeel::device {
 namespace {
 tl::unexpected<Error> no_cuda() {
   return fail(ErrorCode::unsupported, "this build has no CUDA backend", "underkeel.device",
-              "set it to cpu, or build with -DUNDERKEEL_CUDA=ON");
+              "set it to cpu, or build the preset cuda-compile (docs/guide/getting-started.md)");
 }
 }  // namespace
 
