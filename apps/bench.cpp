@@ -40,11 +40,13 @@ Result<void> run(Words words) {
                           : words.recompute == "block" ? spec::Recompute::block
                                                        : spec::Recompute::automatic;
   UK_TRY(report, train::bench_step(request));
-  fmt::print("{}: {} x {} x {} tokens a step, {}\n",
+  fmt::print("{}: {} x {} x {} tokens a step, {}{}\n",
              words.model.empty() ? words.shape : words.model, request.accumulation_steps,
-             request.sequences_per_micro_batch, request.sequence_tokens, report.device);
+             request.sequences_per_micro_batch, request.sequence_tokens, report.device,
+             request.ranks > 1 ? fmt::format(", each rank, stage {}", request.run.zero.stage) : "");
   fmt::print(
-      "step {:.4g} s (median of {}), {:.1f} ms a micro-step, {:.0f} tokens/s, {:.1f} TFLOP/s\n",
+      "step {:.4g} s (median of {}), {:.1f} ms a micro-step, {:.0f} tokens/s, {:.1f} TFLOP/s a "
+      "rank\n",
       report.median_step_s, report.step_s.size(),
       1e3 * report.median_step_s / static_cast<double>(request.accumulation_steps),
       report.tokens_per_s, 1e-12 * report.flops_per_s);
@@ -83,6 +85,11 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 1 << 20));
   step->add_option("--steps", words->request.steps, "timed steps, after one that is not (5)")
       ->check(CLI::Range(1, 1 << 20));
+  step->add_option("--ranks", words->request.ranks,
+                   "ranks, each with a GPU where there are GPUs (1)")
+      ->check(CLI::Range(1, 4096));
+  step->add_option("--stage", words->request.run.zero.stage, "ZeRO stage (0)")
+      ->check(CLI::Range(0, 3));
   step->add_option("--device", words->device, "cpu, cuda or auto (auto)")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   step->add_option("--recompute", words->recompute, "auto, none, cheap or block (auto)")

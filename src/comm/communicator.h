@@ -32,8 +32,8 @@ std::string to_text(const Wait& wait);
 
 /// One rank's end of a group of ranks. Calls block until this rank's part is complete and its
 /// buffers may be reused. One thread at a time may use one communicator; the engine has one for
-/// the collective lane and one for control, so the two never meet. report_progress(), waiting()
-/// and abort() may be called from any thread at any time.
+/// the collective lane and one for control, so the two never meet. report_progress(), waiting(),
+/// check() and abort() may be called from any thread at any time.
 ///
 /// Errors: peer_lost, naming the rank, the phase and the seconds waited, when a rank failed, left,
 /// or did not arrive within the time limit. After an error every later call fails at once with
@@ -47,6 +47,8 @@ class Communicator {
   virtual int world_size() const = 0;
   /// Ranks that share this rank's memory and processors.
   virtual int ranks_on_node() const = 0;
+  /// This rank's place among them.
+  virtual int rank_on_node() const = 0;
   virtual std::string_view transport() const = 0;  // "single", "threads", "mpi"
 
   /// full <- the shards of all ranks. `full` is one row of n elements; rank r's shard lies at
@@ -81,6 +83,8 @@ class Communicator {
                                std::int64_t total_bytes) = 0;
   /// What this rank's pending call waits for; nothing when no call is waiting.
   virtual std::optional<Wait> waiting() const = 0;
+  /// Whether the group is whole, as far as this rank has heard. Never waits; any thread.
+  virtual Result<void> check() = 0;
   /// Tells all ranks that this one gives up, and why; pending and later calls fail with it, on
   /// this rank with `reason` itself, elsewhere with its own code and "rank R gave up: " before it.
   virtual void abort(const Error& reason) = 0;

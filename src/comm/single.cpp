@@ -16,6 +16,7 @@ class Single final : public Communicator {
   int rank() const override { return 0; }
   int world_size() const override { return 1; }
   int ranks_on_node() const override { return 1; }
+  int rank_on_node() const override { return 0; }
   std::string_view transport() const override { return "single"; }
 
   Result<void> all_gather(TensorView shard, TensorView full) override {
@@ -51,6 +52,7 @@ class Single final : public Communicator {
   void report_progress(std::string_view, std::int64_t, std::int64_t) override {}
   std::optional<Wait> waiting() const override { return std::nullopt; }
 
+  Result<void> check() override { return whole(); }
   void abort(const Error& reason) override {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = reason;

@@ -19,6 +19,7 @@ struct Context {
   const kernels::KernelTable* kernels = nullptr;
   device::Gpu* gpu = nullptr;  // none: everything lies in host memory
   comm::Communicator* collectives = nullptr;
+  comm::DeviceCollectives* device_collectives = nullptr;  // of several ranks on GPUs
   const Inputs* inputs = nullptr;
   Outputs* outputs = nullptr;
   StateSource* source = nullptr;

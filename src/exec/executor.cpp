@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "exec/arena.h"
 #include "exec/bind.h"
+#include "exec/collective_watch.h"
 #include "exec/gpu_lanes.h"
 #include "exec/lane.h"
 #include "exec/warm_up.h"
@@ -100,7 +101,8 @@ struct Executor::State {
       live_peak{};
   std::array<std::vector<std::int64_t>, plan::memory_space_count> trace;
 
-  std::unique_ptr<GpuLanes> gpu_lanes;  // none: lanes run on the CPU
+  std::unique_ptr<GpuLanes> gpu_lanes;     // none: lanes run on the CPU
+  std::unique_ptr<CollectiveWatch> watch;  // of several ranks on GPUs
   std::unique_ptr<device::ThreadPool> pool;
   std::unique_ptr<device::ThreadPool> no_pool;  // for lanes other than compute
   std::array<std::unique_ptr<LaneThread>, lanes::count> threads;
@@ -117,7 +119,8 @@ struct Executor::State {
             .arenas = &arenas,
             .kernels = &kernels,
             .gpu = options.gpu,
-            .collectives = &collectives};
+            .collectives = &collectives,
+            .device_collectives = options.device_collectives};
   }
   std::size_t segment_index(const Running& now) const {
     return static_cast<std::size_t>(now.segment - plan.schedule.segments.data());
@@ -160,13 +163,16 @@ Result<void> Executor::State::take_arenas() {
 }
 
 Result<void> Executor::State::prepare_gpu() {
-  if (plan.world_size > 1)
-    return fail(ErrorCode::unsupported,
-                fmt::format("{} ranks on GPUs are not built yet", plan.world_size),
-                "underkeel.device", "use one rank, or set it to cpu");
+  UK_CHECK(plan.world_size == 1 || options.device_collectives != nullptr,
+           "several ranks on GPUs need collectives there");
   UK_TRY(made, GpuLanes::make(*options.gpu, plan.schedule));
   gpu_lanes = std::move(made);
-  return warm_up(context(), gpu_lanes->queue(index(lanes::compute)));
+  if (plan.world_size > 1)
+    watch = std::make_unique<CollectiveWatch>(*options.device_collectives, collectives,
+                                              [this](const Error& lost) { record_failure(lost); });
+  UK_TRY_VOID(warm_up(context(), gpu_lanes->queue(index(lanes::compute))));
+  if (auto reason = failure()) return tl::unexpected(*std::move(reason));
+  return {};
 }
 
 Result<void> Executor::State::prepare() {
@@ -203,6 +209,7 @@ void Executor::State::record_failure(const Error& failure) {
   failed = true;
   for (Progress& lane : progress) lane.stop();
   collectives.abort(failure);
+  if (options.device_collectives != nullptr) options.device_collectives->abort();
 }
 
 void Executor::State::begin_life(const Running& now, plan::BufferId id) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
+#include "comm/device_collectives.h"
 #include "comm/fault.h"
 #include "device/gpu.h"
 #include "exec/state_io.h"
@@ -40,10 +41,11 @@ struct Outputs {
   std::vector<float> logits;    // (V)
 };
 
-/// Where operations are run and how, never what they compute; all but the first two are for tests.
+/// Where operations are run and how, never what they compute; all but the first three are for tests.
 struct ExecutorOptions {
-  device::Gpu* gpu = nullptr;    // for a plan on a GPU; must outlive the executor
-  int thread_count = 1;          // of the compute lane's pool
+  device::Gpu* gpu = nullptr;  // for a plan on a GPU; must outlive the executor
+  comm::DeviceCollectives* device_collectives = nullptr;  // for several ranks on GPUs; as well
+  int thread_count = 1;                                   // of the compute lane's pool
   bool serial = false;           // list order in the caller's thread, no lanes
   std::uint64_t delay_seed = 0;  // not 0: random pauses before operations
   bool record_live_bytes = false;
@@ -53,7 +55,7 @@ class Executor {
  public:
   /// Takes and touches the arenas; on a GPU everything that the run will use is brought up too. `plan`,
   /// `kernels` and `collectives` must outlive the executor.
-  /// Errors:  does_not_fit; unsupported: several ranks on GPUs; the driver's.
+  /// Errors:  does_not_fit; the driver's; with several ranks on GPUs those of their collectives.
   static Result<std::unique_ptr<Executor>> make(const plan::Plan& plan,
                                                 const kernels::KernelTable& kernels,
                                                 comm::Communicator& collectives,

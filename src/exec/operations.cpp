@@ -38,24 +38,36 @@ class Runner {
   Result<void> operator()(const plan::Acquire&) const { return {}; }
   Result<void> operator()(const plan::Release&) const { return {}; }
 
-  // On a GPU there is one rank (Executor::make sees to it): nothing to add, and what is exchanged is copied.
+  // One rank on a GPU has nothing to add, and what is exchanged is copied.
   Result<void> operator()(const plan::Gather& body) const {
-    if (c_.gpu != nullptr) return copy_own(body.shard, body.full);
+    if (is_alone_on_gpu()) return copy_own(body.shard, body.full);
     const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
     const TensorView full = c_.elements(body.full, 0, unit.element_count);
     const Held held = own_part(c_, unit, body.shard != body.full);
-    return c_.collectives->all_gather(part(c_, body.shard, held), full);
+    const TensorView shard = part(c_, body.shard, held);
+    return c_.gpu != nullptr ? c_.device_collectives->all_gather(shard, full, queue_)
+                             : c_.collectives->all_gather(shard, full);
   }
   Result<void> operator()(const plan::ReduceScatter& body) const {
-    if (c_.gpu != nullptr) return {};
-    return c_.collectives->reduce_scatter(unit_view(body.unit, body.full), whole(body.staging));
+    if (is_alone_on_gpu()) return {};
+    const TensorView full = unit_view(body.unit, body.full);
+    const TensorView staging = whole(body.staging);
+    return c_.gpu != nullptr ? c_.device_collectives->reduce_scatter(full, staging, queue_)
+                             : c_.collectives->reduce_scatter(full, staging);
   }
   Result<void> operator()(const plan::AllReduce& body) const {
-    if (c_.gpu != nullptr) return {};
-    return c_.collectives->all_reduce(unit_view(body.unit, body.full), whole(body.staging));
+    if (is_alone_on_gpu()) return {};
+    const TensorView full = unit_view(body.unit, body.full);
+    const TensorView staging = whole(body.staging);
+    return c_.gpu != nullptr ? c_.device_collectives->all_reduce(full, staging, queue_)
+                             : c_.collectives->all_reduce(full, staging);
   }
   Result<void> operator()(const plan::GatherValues& body) const {
-    if (c_.gpu != nullptr) return copy_own(body.own, body.all);
+    if (is_alone_on_gpu()) return copy_own(body.own, body.all);
+    if (c_.gpu != nullptr)
+      return c_.device_collectives->all_gather_values(
+          reinterpret_cast<const double*>(c_.data(body.own)),
+          reinterpret_cast<double*>(c_.data(body.all)), body.count, queue_);
     const auto count = static_cast<std::size_t>(body.count);
     return c_.collectives->all_gather_values(
         std::span(reinterpret_cast<const double*>(c_.data(body.own)), count),
@@ -201,6 +213,7 @@ class Runner {
   }
 
  private:
+  bool is_alone_on_gpu() const { return c_.gpu != nullptr && c_.plan->world_size == 1; }
   TensorView whole(plan::BufferId id) const {
     if (id == plan::no_buffer) return {};
     const plan::Buffer& buffer = c_.buffer(id);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -17,7 +18,6 @@
 #include "planner/fit.h"
 #include "train/choose_gpu.h"
 #include "train/learning_rate.h"
-#include "verify/verify.h"
 
 namespace underkeel::train {
 
@@ -151,93 +151,175 @@ Result<spec::ModelSpec> shape_of(const std::string& name) {
                               : fmt::format("the nearest is `{}`", nearest));
 }
 
-Result<BenchStepReport> bench_step(const BenchStepRequest& request) {
-  BenchStepReport report;
-  const double began_s = now_s();
-  spec::RunConfig run = request.run;
+namespace {
+
+/// One rank of the bench, on a thread of its own when there are several.
+class BenchRank {
+ public:
+  BenchRank(const BenchStepRequest& request, const plan::Plan& plan, comm::Communicator& ranks,
+            comm::Communicator& control)
+      : request_(request), plan_(plan), ranks_(ranks), control_(control) {}
+
+  /// `gpu`: of the first rank; the others open their own.
+  Result<BenchStepReport> run(std::shared_ptr<device::Gpu> gpu, int thread_count) {
+    gpu_ = std::move(gpu);
+    const double began_s = now_s();
+    UK_TRY_VOID(prepare(thread_count));
+    report_.start_s = now_s() - began_s;
+    UK_TRY_VOID(take_steps());
+    finish();
+    if (gpu_) {
+      UK_TRY(free_now, gpu_->free_bytes());
+      report_.driver_bytes = free_before_ - free_now;
+      report_.driver_growth_bytes = free_sealed_ - free_now;
+    }
+    return std::move(report_);
+  }
+
+ private:
+  Result<void> prepare(int thread_count) {
+    if (gpu_ && ranks_.rank() > 0) {
+      UK_TRY(own, device::open_gpu(ranks_.rank()));
+      gpu_ = std::move(own);
+    }
+    if (gpu_) {
+      UK_TRY_VOID(gpu_->use());
+      UK_TRY(bytes, gpu_->free_bytes());
+      free_before_ = bytes;
+    }
+    if (gpu_ && ranks_.world_size() > 1) {
+      UK_TRY(joined, comm::make_nccl(control_));
+      device_collectives_ = std::move(joined);
+    }
+    exec::ExecutorOptions options;
+    options.thread_count = thread_count;
+    options.gpu = gpu_.get();
+    options.device_collectives = device_collectives_.get();
+    UK_TRY(made,
+           exec::Executor::make(plan_, gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels(),
+                                ranks_, options));
+    executor_ = std::move(made);
+    if (gpu_) {
+      UK_TRY(bytes, gpu_->free_bytes());
+      free_sealed_ = bytes;
+    }
+    RepeatedSource source(request_.model);
+    exec::Inputs load;
+    load.source = &source;
+    UK_TRY_VOID(executor_->run(plan::SegmentKind::load, load));
+    return {};
+  }
+
+  Result<void> take_steps() {
+    std::vector<Batch> batches;
+    std::int64_t targets = 0;
+    for (std::int64_t i = 0; i < request_.accumulation_steps; ++i) {
+      batches.emplace_back(request_, ranks_.rank() * request_.accumulation_steps + i);
+      targets += std::count_if(batches.back().targets.begin(), batches.back().targets.end(),
+                               [](std::int32_t target) { return target >= 0; });
+    }
+    targets *= ranks_.world_size();  // the same on every rank
+    for (std::int64_t step = 0; step <= request_.steps; ++step) {
+      const double began_s = now_s();
+      for (std::int64_t i = 0; i < request_.accumulation_steps; ++i) {
+        const Batch& batch = batches[static_cast<std::size_t>(i)];
+        exec::Inputs inputs;
+        inputs.tokens = batch.tokens;
+        inputs.targets = batch.targets;
+        inputs.positions = batch.positions;
+        inputs.sequence_starts = batch.starts;
+        inputs.gradient_scale = static_cast<float>(1.0 / static_cast<double>(targets));
+        const plan::SegmentKind kind = kind_of(i, request_.accumulation_steps);
+        UK_TRY_VOID(executor_->run(kind, inputs));
+        if (step == 0) step_flops_ += flops_of(plan_.schedule, kind);
+      }
+      exec::Inputs update;
+      update.step_values = step_values(request_.run.optimizer, step, request_.steps + 1);
+      UK_TRY(outputs, executor_->run(plan::SegmentKind::update, update));
+      if (step > 0) report_.step_s.push_back(now_s() - began_s);
+      double loss = 0;
+      for (int rank = 0; rank < ranks_.world_size(); ++rank)
+        loss +=
+            outputs.totals[static_cast<std::size_t>(rank) * plan::total_count + plan::total_loss];
+      report_.losses.push_back(loss / static_cast<double>(targets));
+    }
+    return {};
+  }
+
+  void finish() {
+    std::vector<double> sorted = report_.step_s;
+    std::sort(sorted.begin(), sorted.end());
+    report_.median_step_s = sorted[sorted.size() / 2];
+    report_.tokens_per_step = ranks_.world_size() * request_.accumulation_steps *
+                              request_.sequences_per_micro_batch * request_.sequence_tokens;
+    report_.tokens_per_s = static_cast<double>(report_.tokens_per_step) / report_.median_step_s;
+    report_.flops_per_s = step_flops_ / report_.median_step_s;
+    report_.device_bytes = plan_.layout.size_bytes[index(plan::MemorySpace::device)];
+  }
+
+  const BenchStepRequest& request_;
+  const plan::Plan& plan_;
+  comm::Communicator& ranks_;
+  comm::Communicator& control_;
+  std::shared_ptr<device::Gpu> gpu_;
+  std::unique_ptr<comm::DeviceCollectives> device_collectives_;
+  std::unique_ptr<exec::Executor> executor_;
+  std::int64_t free_before_ = 0;
+  std::int64_t free_sealed_ = 0;
+  double step_flops_ = 0;
+  BenchStepReport report_;
+};
+
+}  // namespace
+
+Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
+  BenchStepRequest request = asked;
+  spec::RunConfig& run = request.run;
   run.sequences_per_micro_batch = request.sequences_per_micro_batch;
   run.data.cutoff_tokens = request.sequence_tokens;
   run.accumulation_steps = request.accumulation_steps;
   run.evaluation.strategy = spec::Cadence::no;
   std::vector<std::string> notes;
-  UK_TRY(gpu, choose_gpu(run, 1, notes));
+  UK_TRY(gpu, choose_gpu(run, {.rank = 0, .rank_count = request.ranks}, notes));
   spec::HardwareSpec machine = spec::this_machine();
   if (gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *gpu));
+    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, request.ranks));
     machine = std::move(with_its_gpu);
   }
-  report.device = gpu ? gpu->facts().name : fmt::format("{} CPU cores", machine.cores);
   const planner::FitQuestion question{
-      .model = request.model, .run = run, .machine = machine, .placement = {}};
+      .model = request.model,
+      .run = run,
+      .machine = machine,
+      .placement = {.world_size = request.ranks, .ranks_on_node = request.ranks}};
   const plan::Plan plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(plan, question));
-  for (const verify::Violation& violation : verify::check(plan))
-    UK_CHECK(false, verify::to_text(plan.schedule, violation));
 
-  std::int64_t free_before = 0;
-  if (gpu) {
-    UK_TRY(bytes, gpu->free_bytes());
-    free_before = bytes;
+  const int thread_count =
+      run.threads_per_rank > 0 ? run.threads_per_rank : std::max(1, machine.cores / request.ranks);
+  const auto ranks = comm::make_thread_group(request.ranks);
+  const auto control = comm::make_thread_group(request.ranks);
+  std::vector<Result<BenchStepReport>> reports(static_cast<std::size_t>(request.ranks));
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      reports[rank] = BenchRank(request, plan, *ranks[rank], *control[rank]).run(gpu, thread_count);
+      if (reports[rank]) return;
+      ranks[rank]->abort(reports[rank].error());
+      control[rank]->abort(reports[rank].error());
+    });
+  for (std::thread& thread : threads) thread.join();
+  BenchStepReport report;
+  for (Result<BenchStepReport>& each : reports) {
+    if (!each) return tl::unexpected(std::move(each).error());
+    // The card with the least room is the one to look at.
+    each->driver_bytes = std::max(each->driver_bytes, report.driver_bytes);
+    each->driver_growth_bytes = std::max(each->driver_growth_bytes, report.driver_growth_bytes);
+    report = *std::move(each);
   }
-  const auto group = comm::make_single();
-  exec::ExecutorOptions options;
-  options.thread_count = run.threads_per_rank > 0 ? run.threads_per_rank : machine.cores;
-  options.gpu = gpu.get();
-  UK_TRY(executor,
-         exec::Executor::make(plan, gpu ? kernels::cuda_kernels() : kernels::cpu_kernels(), *group,
-                              options));
-  std::int64_t free_sealed = 0;
-  if (gpu) {
-    UK_TRY(bytes, gpu->free_bytes());
-    free_sealed = bytes;
-  }
-  RepeatedSource source(request.model);
-  exec::Inputs load;
-  load.source = &source;
-  UK_TRY_VOID(executor->run(plan::SegmentKind::load, load));
-  report.start_s = now_s() - began_s;
-
-  std::vector<Batch> batches;
-  std::int64_t targets = 0;
-  for (std::int64_t i = 0; i < request.accumulation_steps; ++i) {
-    batches.emplace_back(request, i);
-    targets += std::count_if(batches.back().targets.begin(), batches.back().targets.end(),
-                             [](std::int32_t target) { return target >= 0; });
-  }
-  double step_flops = 0;
-  for (std::int64_t step = 0; step <= request.steps; ++step) {
-    const double step_began_s = now_s();
-    for (std::int64_t i = 0; i < request.accumulation_steps; ++i) {
-      const Batch& batch = batches[static_cast<std::size_t>(i)];
-      exec::Inputs inputs;
-      inputs.tokens = batch.tokens;
-      inputs.targets = batch.targets;
-      inputs.positions = batch.positions;
-      inputs.sequence_starts = batch.starts;
-      inputs.gradient_scale = static_cast<float>(1.0 / static_cast<double>(targets));
-      const plan::SegmentKind kind = kind_of(i, request.accumulation_steps);
-      UK_TRY_VOID(executor->run(kind, inputs));
-      if (step == 0) step_flops += flops_of(plan.schedule, kind);
-    }
-    exec::Inputs update;
-    update.step_values = step_values(run.optimizer, step, request.steps + 1);
-    UK_TRY(outputs, executor->run(plan::SegmentKind::update, update));
-    if (step > 0) report.step_s.push_back(now_s() - step_began_s);
-    report.losses.push_back(outputs.totals[plan::total_loss] / static_cast<double>(targets));
-  }
-  std::vector<double> sorted = report.step_s;
-  std::sort(sorted.begin(), sorted.end());
-  report.median_step_s = sorted[sorted.size() / 2];
-  report.tokens_per_step =
-      request.accumulation_steps * request.sequences_per_micro_batch * request.sequence_tokens;
-  report.tokens_per_s = static_cast<double>(report.tokens_per_step) / report.median_step_s;
-  report.flops_per_s = step_flops / report.median_step_s;
-  report.device_bytes = plan.layout.size_bytes[index(plan::MemorySpace::device)];
-  if (gpu) {
-    UK_TRY(free_now, gpu->free_bytes());
-    report.driver_bytes = free_before - free_now;
-    report.driver_growth_bytes = free_sealed - free_now;
-  }
+  report.device =
+      gpu ? fmt::format("{}{}", request.ranks > 1 ? fmt::format("{} x ", request.ranks) : "",
+                        gpu->facts().name)
+          : fmt::format("{} CPU cores", machine.cores);
   return report;
 }
 

@@ -19,6 +19,7 @@ struct BenchStepRequest {
   std::int64_t sequences_per_micro_batch = 4;
   std::int64_t accumulation_steps = 8;
   std::int64_t steps = 5;  // timed, after one that is not
+  int ranks = 1;           // threads, each with a GPU of its own where there are GPUs
 };
 
 struct BenchStepReport {
@@ -26,9 +27,9 @@ struct BenchStepReport {
   std::vector<double> step_s;
   std::vector<double> losses;  // a mean over the tokens of each step, the untimed one first
   double median_step_s = 0;
-  double tokens_per_s = 0;
-  double flops_per_s = 0;  // of products and attention, recomputation included
-  std::int64_t tokens_per_step = 0;
+  double tokens_per_s = 0;  // of all ranks
+  double flops_per_s = 0;   // of one rank: of products and attention, recomputation included
+  std::int64_t tokens_per_step = 0;      // of all ranks
   std::int64_t device_bytes = 0;         // of the arena
   std::int64_t driver_bytes = 0;         // on a GPU: what the card has less, arena included
   std::int64_t driver_growth_bytes = 0;  // of it between the seal and the end

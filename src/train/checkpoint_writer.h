@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/agree.h"
 #include "comm/communicator.h"
 #include "exec/state_io.h"
 #include "io/checkpoint.h"
@@ -78,11 +79,5 @@ class CheckpointWriter : public exec::StateSink {
   std::int64_t written_bytes_ = 0;
   std::optional<Error> write_error_;
 };
-
-/// Runs `body` on rank 0 and tells every rank how it went, so that all go on or all stop.
-Result<void> on_rank_0(comm::Communicator& control, const std::function<Result<void>()>& body);
-
-/// All ranks learn the first error of any rank.
-Result<void> agree(comm::Communicator& control, Result<void> own);
 
 }  // namespace underkeel::train

@@ -12,16 +12,23 @@
 
 namespace underkeel::train {
 
-/// The GPU that `run` asks for with underkeel.device; null: the CPU. `auto` takes the first GPU where there
-/// is one and the run has one rank; a GPU that is passed over is told in `notes`.
-/// Errors:  unsupported: `cuda` without CUDA, driver or GPU, or with several ranks.
-Result<std::shared_ptr<device::Gpu>> choose_gpu(const spec::RunConfig& run, int world_size,
+/// The GPU of this rank that `run` asks for with underkeel.device, the one of its place on the node; null: the
+/// CPU. `auto` takes GPUs where there is one for each rank of the node; GPUs that are passed over are told in
+/// `notes`.
+/// Errors:  unsupported: `cuda` without CUDA, driver, or a GPU for each rank of the node.
+struct PlaceOnNode {
+  int rank = 0;  // among the ranks of the node
+  int rank_count = 1;
+};
+Result<std::shared_ptr<device::Gpu>> choose_gpu(const spec::RunConfig& run, PlaceOnNode place,
                                                 std::vector<std::string>& notes);
 
 /// This machine as the run that choose_gpu() answers for sees it, without starting a GPU.
-Result<spec::HardwareSpec> machine_for(const spec::RunConfig& run, int world_size);
+Result<spec::HardwareSpec> machine_for(const spec::RunConfig& run, int ranks_on_node);
 
-/// `machine` with the GPU's memory: what is free on it now counts, since others may hold some.
-Result<spec::HardwareSpec> with_gpu(spec::HardwareSpec machine, device::Gpu& gpu);
+/// `machine` with the memory of the GPU that each rank of the node has: what is free on this rank's now counts,
+/// since others may hold some.
+Result<spec::HardwareSpec> with_gpu(spec::HardwareSpec machine, device::Gpu& gpu,
+                                    int ranks_on_node);
 
 }  // namespace underkeel::train

@@ -61,6 +61,11 @@ std::int64_t log_history_bytes(const Job& job) {
           entries(run.evaluation.strategy, run.evaluation.steps, run.evaluation.steps_fraction));
 }
 
+// The driver and its libraries in the process, each further GPU of it, and NCCL (measured).
+std::int64_t driver_host_bytes(const Job& job) {
+  return (512 + 64 * (job.ranks_in_process - 1) + (job.world_size > 1 ? 128 : 0)) * mebibyte;
+}
+
 // What is not resident yet when the data has been read: arenas, lanes, pools.
 MemoryToCome memory_to_come(const Job& job) {
   std::int64_t arenas = 0;
@@ -73,7 +78,7 @@ MemoryToCome memory_to_come(const Job& job) {
           .log_bytes = 2 * mebibyte + log_history_bytes(job),
           .order_bytes = ranks * 2 * job.datasets.training->count() *
                          static_cast<std::int64_t>(sizeof(std::uint32_t)),
-          .driver_bytes = job.gpu ? 512 * mebibyte : 0,
+          .driver_bytes = job.gpu ? driver_host_bytes(job) : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
 }
 
@@ -157,11 +162,12 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
         "the weights are stored in bf16 and train in fp16, which holds no value beyond 65,504: "
         "steps may overflow, or the first load; bf16: true does not");
   std::vector<std::string> device_notes;
-  UK_TRY(gpu, choose_gpu(run, world_size, device_notes));
+  UK_TRY(gpu, choose_gpu(run, {.rank = world.rank_on_node, .rank_count = world.ranks_on_node},
+                         device_notes));
   job.gpu = std::move(gpu);
   spec::HardwareSpec machine = spec::this_machine();
   if (job.gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *job.gpu));
+    UK_TRY(with_its_gpu, with_gpu(machine, *job.gpu, world.ranks_on_node));
     machine = std::move(with_its_gpu);
   }
   job.threads_per_rank = run.threads_per_rank > 0

@@ -30,7 +30,7 @@ struct Job {
   int threads_per_rank = 1;
   int ranks_in_process = 1;
   std::int64_t planned_process_bytes = 0;  // bound on this process's resident memory
-  std::shared_ptr<device::Gpu> gpu;        // null: the CPU
+  std::shared_ptr<device::Gpu> gpu;        // of the process's first rank; null: the CPU
   plan::Plan plan;
   data::Datasets datasets;
   TemplateFiles template_files;
@@ -54,6 +54,7 @@ struct Job {
 /// How the ranks of a run are spread.
 struct World {
   int size = 1;
+  int rank_on_node = 0;  // of the process's first rank
   int ranks_on_node = 1;
   int ranks_in_process = 1;
   std::string source;  // "mpirun", "--ranks": for messages

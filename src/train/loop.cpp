@@ -79,6 +79,7 @@ class RankLoop {
   double rate() const;
   void show(const StepRecord& record, bool is_logged);
   Result<std::vector<double>> exchange(std::initializer_list<double> own);
+  Result<void> join_gpus();
 
   const Job& job_;
   io::FileSystem& files_;
@@ -86,6 +87,8 @@ class RankLoop {
   comm::Communicator& control_;
   data::Sampler sampler_;
   RunLog log_;
+  std::shared_ptr<device::Gpu> gpu_;  // this rank's; null: the CPU
+  std::unique_ptr<comm::DeviceCollectives> device_collectives_;
   std::unique_ptr<exec::Executor> executor_;
 
   std::int64_t step_ = 0;
@@ -109,12 +112,29 @@ Result<std::vector<double>> RankLoop::exchange(std::initializer_list<double> own
   return all;
 }
 
+Result<void> RankLoop::join_gpus() {
+  if (!job_.gpu) return {};
+  if (job_.ranks_in_process > 1 && control_.rank() > 0) {
+    UK_TRY(own, device::open_gpu(control_.rank()));
+    gpu_ = std::move(own);
+  } else {
+    gpu_ = job_.gpu;
+    UK_TRY_VOID(gpu_->use());
+  }
+  if (control_.world_size() == 1) return {};
+  UK_TRY(joined, comm::make_nccl(control_));
+  device_collectives_ = std::move(joined);
+  return {};
+}
+
 Result<void> RankLoop::load() {
   UK_TRY_VOID(enter("load"));
   exec::ExecutorOptions options;
   options.thread_count = job_.threads_per_rank;
-  options.gpu = job_.gpu.get();
-  const kernels::KernelTable& kernels = job_.gpu ? kernels::cuda_kernels() : kernels::cpu_kernels();
+  UK_TRY_VOID(join_gpus());
+  options.gpu = gpu_.get();
+  options.device_collectives = device_collectives_.get();
+  const kernels::KernelTable& kernels = gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels();
   UK_TRY(executor, exec::Executor::make(job_.plan, kernels, collectives_, options));
   executor_ = std::move(executor);
   const std::int64_t evaluations =

@@ -106,6 +106,7 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
       return tl::unexpected(told_once(control, shared.error()));
     auto job = prepare_job(files, run,
                            {.size = control.world_size(),
+                            .rank_on_node = control.rank_on_node(),
                             .ranks_on_node = control.ranks_on_node(),
                             .ranks_in_process = 1,
                             .source = "mpirun"});

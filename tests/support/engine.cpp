@@ -22,8 +22,16 @@ void run_ranks(const plan::Plan& plan, const EngineOptions& options,
     threads.emplace_back([&, r] {
       const auto i = static_cast<std::size_t>(r);
       try {
-        const auto executor =
-            value_of(exec::Executor::make(plan, kernels, *collectives[i], options.executor));
+        exec::ExecutorOptions own = options.executor;
+        std::unique_ptr<device::Gpu> gpu;
+        std::unique_ptr<comm::DeviceCollectives> joined;
+        if (options.on_gpus) {
+          gpu = value_of(device::open_gpu(r));
+          if (world > 1) joined = value_of(comm::make_nccl(*controls[i]));
+          own.gpu = gpu.get();
+          own.device_collectives = joined.get();
+        }
+        const auto executor = value_of(exec::Executor::make(plan, kernels, *collectives[i], own));
         Rank rank{plan, *executor, *controls[i], r};
         body(rank);
         value_of(executor->drain());

@@ -24,6 +24,8 @@ struct Rank {
 struct EngineOptions {
   const kernels::KernelTable* kernels = nullptr;  // none: the reference kernels
   exec::ExecutorOptions executor;
+  bool on_gpus =
+      false;  // each rank on the GPU of its number; the plan and the kernels are for GPUs
 };
 
 /// Calls body(rank) on a thread for every rank of the plan and returns when all have ended. A rank that

@@ -81,16 +81,21 @@ Result<std::vector<std::unique_ptr<Communicator>>> make_mpi_groups(int count) {
                             launched_count()),
                 "start-up", "start them with the mpirun of this MPI, or with srun --mpi=pmix");
   std::vector<std::unique_ptr<Communicator>> groups;
+  int rank_on_node = 0;
   int ranks_on_node = 0;
   for (int i = 0; i < count; ++i) {
     UK_TRY(comm, duplicate_world());
     auto group = std::make_unique<MpiCommunicator>(comm, rank, world_size);
     if (i == 0) {
       UK_TRY(names, group->all_gather_text(processor_name()));
-      for (const std::string& name : names)
-        if (name == names[static_cast<std::size_t>(rank)]) ++ranks_on_node;
+      for (int peer = 0; peer < world_size; ++peer) {
+        if (names[static_cast<std::size_t>(peer)] != names[static_cast<std::size_t>(rank)])
+          continue;
+        ++ranks_on_node;
+        if (peer < rank) ++rank_on_node;
+      }
     }
-    group->set_ranks_on_node(ranks_on_node);
+    group->set_place_on_node(rank_on_node, ranks_on_node);
     groups.push_back(std::move(group));
   }
   return groups;

@@ -26,8 +26,12 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
   int ranks_on_node() const override { return ranks_on_node_; }
+  int rank_on_node() const override { return rank_on_node_; }
   std::string_view transport() const override { return "mpi"; }
-  void set_ranks_on_node(int count) { ranks_on_node_ = count; }
+  void set_place_on_node(int rank, int rank_count) {
+    rank_on_node_ = rank;
+    ranks_on_node_ = rank_count;
+  }
 
   Result<void> all_gather(TensorView shard, TensorView full) override;
   Result<void> reduce_scatter(TensorView full, TensorView staging) override;
@@ -41,6 +45,7 @@ class MpiCommunicator final : public Communicator {
   void report_progress(std::string_view doing, std::int64_t done_bytes,
                        std::int64_t total_bytes) override;
   std::optional<Wait> waiting() const override;
+  Result<void> check() override;
   void abort(const Error& reason) override;
 
  private:
@@ -82,6 +87,7 @@ class MpiCommunicator final : public Communicator {
   int rank_;
   int world_size_;
   int ranks_on_node_ = 1;
+  int rank_on_node_ = 0;
   int tag_ = 0;
   std::string_view call_ = "start-up";  // a literal
   std::array<Pending, 2> rounds_;

@@ -177,6 +177,15 @@ std::optional<Wait> MpiCommunicator::waiting() const {
   return wait;
 }
 
+Result<void> MpiCommunicator::check() {
+  {
+    const std::lock_guard lock(mpi_mutex());
+    take_news();
+  }
+  if (auto reason = failure()) return tl::unexpected(std::move(*reason));
+  return {};
+}
+
 void MpiCommunicator::abort(const Error& reason) {
   (void)give_up(reason, true);
 }

@@ -73,8 +73,18 @@ Result<void> Meeting::give_up(int rank, Lock& lock) {
     return std::none_of(members_.begin(), members_.end(),
                         [](const Member& m) { return m.reading; });
   });
+  return failure_as_seen_by(rank);
+}
+
+tl::unexpected<Error> Meeting::failure_as_seen_by(int rank) const {
   if (failure_->rank == rank) return tl::unexpected(failure_->reason);
   return tl::unexpected(gave_up(failure_->rank, failure_->reason));
+}
+
+Result<void> Meeting::check(int rank) {
+  const Lock lock(mutex_);
+  if (failure_) return failure_as_seen_by(rank);
+  return {};
 }
 
 Result<void> Meeting::arrive_and_wait(int rank, Lock& lock) {

@@ -48,6 +48,8 @@ class Meeting {
                        std::int64_t total_bytes);
   std::optional<Wait> waiting(int rank) const;
   void abort(int rank, const Error& reason);
+  /// The failure, once there is one.
+  Result<void> check(int rank);
   /// The rank will not come again; whoever waits for it fails.
   void leave(int rank);
 
@@ -79,6 +81,7 @@ class Meeting {
   bool everybody_came(std::int64_t arrivals) const;
   std::optional<Clock::time_point> check_missing(int rank);
   void set_failure(int rank, Error reason);
+  tl::unexpected<Error> failure_as_seen_by(int rank) const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -28,6 +28,7 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int world_size() const override { return meeting_->world_size(); }
   int ranks_on_node() const override { return world_size(); }
+  int rank_on_node() const override { return rank_; }
   std::string_view transport() const override { return "threads"; }
 
   Result<void> all_gather(TensorView shard, TensorView full) override {
@@ -103,6 +104,7 @@ class ThreadCommunicator final : public Communicator {
     meeting_->report_progress(rank_, doing, done_bytes, total_bytes);
   }
   std::optional<Wait> waiting() const override { return meeting_->waiting(rank_); }
+  Result<void> check() override { return meeting_->check(rank_); }
   void abort(const Error& reason) override { meeting_->abort(rank_, reason); }
 
  private:

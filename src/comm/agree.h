@@ -1,0 +1,17 @@
+#pragma once
+// One outcome for all ranks.
+
+#include <functional>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+
+namespace underkeel::comm {
+
+/// Runs `body` on rank 0 and tells every rank how it went, so that all go on or all stop.
+Result<void> on_rank_0(Communicator& control, const std::function<Result<void>()>& body);
+
+/// All ranks learn the first error of any rank.
+Result<void> agree(Communicator& control, Result<void> own);
+
+}  // namespace underkeel::comm

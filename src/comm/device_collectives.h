@@ -1,0 +1,48 @@
+#pragma once
+// Collectives that are queued on a GPU, like kernels. The same sums as a Communicator's: ranks are added in
+// rank order in f32 and rounded once, so results do not depend on the transport.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "comm/communicator.h"
+#include "device/queue.h"
+#include "tensor/view.h"
+
+namespace underkeel::comm {
+
+/// One rank's end. Calls return once queued; all ranks make the same calls in the same order, on one queue.
+/// Views lie in this rank's device memory. check() and abort() may be called from any thread.
+/// Errors:  io with the library's words.
+class DeviceCollectives {
+ public:
+  virtual ~DeviceCollectives() = default;
+
+  /// As Communicator::all_gather().
+  virtual Result<void> all_gather(TensorView shard, TensorView full,
+                                  const device::Queue& queue) = 0;
+  /// As Communicator::reduce_scatter(); `staging` holds at least one element of every other rank.
+  virtual Result<void> reduce_scatter(TensorView full, TensorView staging,
+                                      const device::Queue& queue) = 0;
+  /// As Communicator::all_reduce().
+  virtual Result<void> all_reduce(TensorView full, TensorView staging,
+                                  const device::Queue& queue) = 0;
+  /// all (world * count) f64 <- the values of every rank, in rank order.
+  virtual Result<void> all_gather_values(const double* own, double* all, std::int64_t count,
+                                         const device::Queue& queue) = 0;
+
+  /// Whether all that is queued can still end. Never waits.
+  /// Errors:  peer_lost when the library has lost a peer.
+  virtual Result<void> check() = 0;
+  /// Ends what is queued, with whatever it holds then; later calls fail.
+  virtual void abort() = 0;
+};
+
+/// Joins the GPUs that the ranks of `control` have chosen on their calling threads, one each. Collective.
+/// The library is loaded now: the file that UNDERKEEL_NCCL names, else libnccl.so.2 where the loader finds it.
+/// Errors:  unsupported, saying what is missing: CUDA in this build, the library; io with the library's words.
+Result<std::unique_ptr<DeviceCollectives>> make_nccl(Communicator& control);
+
+}  // namespace underkeel::comm

@@ -1,0 +1,164 @@
+// Values and bits of collectives on GPUs, with two ranks and more where there are as many GPUs.
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "comm/device_collectives.h"
+#include "comm/rank_inputs.h"
+#include "device/gpu.h"
+
+namespace underkeel::comm {
+namespace {
+
+using namespace testing;
+
+int gpu_count() {
+  const auto gpus = device::find_gpus();
+  return gpus ? static_cast<int>(gpus->size()) : 0;
+}
+
+/// One rank's GPU with a piece of memory, and its end of the group.
+struct GpuRank {
+  device::Gpu& gpu;
+  DeviceCollectives& group;
+  device::Queue queue;
+  int rank;
+  int world_size;
+  std::byte* memory;  // for `full`, then a shard, then staging
+  static constexpr std::int64_t part_bytes = 4 * most_elements + 4096;
+
+  std::byte* full() const { return memory; }
+  std::byte* shard() const { return memory + part_bytes / 256 * 256; }
+  std::byte* staging() const { return memory + 2 * (part_bytes / 256 * 256); }
+  void put(std::byte* to, const Bytes& from) const {
+    ASSERT_TRUE(gpu.copy(to, from.data(), static_cast<std::int64_t>(from.size()), queue));
+  }
+  Bytes take(const std::byte* from, std::int64_t size_bytes) const {
+    Bytes into(static_cast<std::size_t>(size_bytes));
+    EXPECT_TRUE(gpu.copy(into.data(), from, size_bytes, queue));
+    EXPECT_TRUE(gpu.synchronize(queue));
+    return into;
+  }
+};
+
+void on_gpus(int world_size, const std::function<void(const GpuRank&)>& body) {
+  on_threads(make_thread_group(world_size), [&](Communicator& control) {
+    const auto gpu = device::open_gpu(control.rank());
+    ASSERT_TRUE(gpu);
+    const auto group = make_nccl(control);
+    ASSERT_TRUE(group) << to_text(group.error());
+    const auto queue = (*gpu)->make_queue();
+    const auto memory = (*gpu)->allocate(8 * GpuRank::part_bytes);
+    ASSERT_TRUE(queue && memory);
+    body({**gpu, **group, *queue, control.rank(), world_size, static_cast<std::byte*>(*memory)});
+    (*gpu)->release(*memory);
+  });
+}
+
+class NcclGroup : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (gpu_count() < GetParam())
+      GTEST_SKIP() << gpu_count() << " GPUs; " << GetParam() << " are needed";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Worlds, NcclGroup, ::testing::Values(1, 2, 4, 8));
+
+TEST_P(NcclGroup, ReduceScatterAddsInRankOrderAndRoundsOnce) {
+  on_gpus(GetParam(), [](const GpuRank& rank) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
+      for (const std::int64_t size : awkward_sizes)
+        for (const std::int64_t chunk : {std::int64_t{1}, std::int64_t{100}, std::int64_t{5'000}}) {
+          if (chunk == 1 && size > 3'000) continue;
+          if (rank.world_size > most_ranks) continue;
+          rank.put(rank.full(), values_of_rank(rank.rank, type, size));
+          const std::int64_t staging_bytes = reduce_staging_bytes(rank.world_size, chunk, type);
+          ASSERT_TRUE(rank.group.reduce_scatter(vector(rank.full(), type, size),
+                                                vector(rank.staging(), DType::u8, staging_bytes),
+                                                rank.queue));
+          const ShardRange own = shard_of(size, rank.world_size, rank.rank);
+          EXPECT_EQ(rank.take(rank.full() + bytes_of(type, own.begin), bytes_of(type, own.size())),
+                    part_of(sum_of_ranks(rank.world_size, type, size), type, own))
+              << name_of(type) << " x " << size << " in " << chunk << " on rank " << rank.rank;
+        }
+  });
+}
+
+TEST_P(NcclGroup, AllReduceGivesTheSameSumToEveryRank) {
+  on_gpus(GetParam(), [](const GpuRank& rank) {
+    if (rank.world_size > most_ranks) return;
+    for (const std::int64_t size : awkward_sizes) {
+      rank.put(rank.full(), values_of_rank(rank.rank, DType::bf16, size));
+      const std::int64_t staging_bytes = reduce_staging_bytes(rank.world_size, 4'096, DType::bf16);
+      ASSERT_TRUE(rank.group.all_reduce(vector(rank.full(), DType::bf16, size),
+                                        vector(rank.staging(), DType::u8, staging_bytes),
+                                        rank.queue));
+      EXPECT_EQ(rank.take(rank.full(), bytes_of(DType::bf16, size)),
+                sum_of_ranks(rank.world_size, DType::bf16, size))
+          << size << " on rank " << rank.rank;
+    }
+  });
+}
+
+TEST_P(NcclGroup, AllGatherPutsEveryShardInItsPlace) {
+  on_gpus(GetParam(), [](const GpuRank& rank) {
+    for (const std::int64_t size : awkward_sizes)
+      for (const bool in_place : {false, true}) {
+        const Bytes whole = values_of_rank(0, DType::bf16, size);
+        const ShardRange own = shard_of(size, rank.world_size, rank.rank);
+        std::byte* const shard =
+            in_place ? rank.full() + bytes_of(DType::bf16, own.begin) : rank.shard();
+        ASSERT_TRUE(rank.gpu.clear(rank.full(), GpuRank::part_bytes / 256 * 256, rank.queue));
+        rank.put(shard, part_of(whole, DType::bf16, own));
+        ASSERT_TRUE(rank.group.all_gather(vector(shard, DType::bf16, own.size()),
+                                          vector(rank.full(), DType::bf16, size), rank.queue));
+        EXPECT_EQ(rank.take(rank.full(), bytes_of(DType::bf16, size)), whole)
+            << size << " in place " << in_place;
+      }
+  });
+}
+
+TEST_P(NcclGroup, GathersValuesInRankOrder) {
+  on_gpus(GetParam(), [](const GpuRank& rank) {
+    const double own[3] = {rank.rank + 0.5, -1.0 * rank.rank, 7.0};
+    Bytes bytes(sizeof own);
+    std::memcpy(bytes.data(), own, sizeof own);
+    rank.put(rank.shard(), bytes);
+    ASSERT_TRUE(rank.group.all_gather_values(reinterpret_cast<const double*>(rank.shard()),
+                                             reinterpret_cast<double*>(rank.full()), 3,
+                                             rank.queue));
+    const Bytes all = rank.take(rank.full(), 24 * rank.world_size);
+    for (int peer = 0; peer < rank.world_size; ++peer) {
+      double theirs[3];
+      std::memcpy(theirs, all.data() + 24 * peer, sizeof theirs);
+      EXPECT_EQ(theirs[0], peer + 0.5);
+      EXPECT_EQ(theirs[1], -1.0 * peer);
+    }
+  });
+}
+
+TEST_P(NcclGroup, EndsWhatIsQueuedWhenItIsAborted) {
+  if (GetParam() != 2) GTEST_SKIP() << "one pair is enough";
+  on_gpus(2, [](const GpuRank& rank) {
+    const auto gather = [&] {
+      return rank.group.all_gather(vector(rank.shard(), DType::bf16, 16'384),
+                                   vector(rank.full(), DType::bf16, 32'768), rank.queue);
+    };
+    ASSERT_TRUE(gather());
+    ASSERT_TRUE(rank.gpu.synchronize(rank.queue));
+    // Rank 1 does not come to the second one.
+    if (rank.rank == 0) {
+      ASSERT_TRUE(gather());
+      EXPECT_TRUE(rank.group.check());
+      rank.group.abort();
+      (void)rank.gpu.synchronize(rank.queue);
+      EXPECT_FALSE(rank.group.all_gather_values(nullptr, nullptr, 0, rank.queue));
+    } else {
+      rank.group.abort();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace underkeel::comm
