@@ -3,6 +3,7 @@
 #include "doctor/doctor.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,9 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "spec/examine_run.h"
+#include "spec/text_file.h"
+#include "train/run_data.h"
 
 namespace underkeel::apps {
 
@@ -23,6 +27,8 @@ struct Words {
   std::string engine = "underkeel";
   std::string language = "en";
   bool resumes = false;
+  bool after_save = false;
+  bool data = false;
   bool json = false;
 };
 
@@ -43,8 +49,98 @@ Result<void> read_budgets(const std::string& text, doctor::Question& question) {
   return {};
 }
 
+// Data sets up to this size are read without being asked for: a second or two.
+constexpr std::int64_t small_data_bytes = 8 * mebibyte;
+
+/// A folder for tokens that goes with the answer: doctor leaves nothing behind.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "underkeel-doctor-XXXXXX").string();
+    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::int64_t bytes_below(const std::filesystem::path& folder) {
+  std::int64_t size_bytes = 0;
+  std::error_code status;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, status))
+    if (entry.is_regular_file(status))
+      size_bytes += static_cast<std::int64_t>(entry.file_size(status));
+  return size_bytes;
+}
+
+doctor::DataFigures figures_of(const data::Datasets& datasets) {
+  doctor::DataFigures figures;
+  figures.samples = datasets.training->count();
+  figures.longest = datasets.training->largest_tokens();
+  if (datasets.evaluation)
+    figures.longest = std::max(figures.longest, datasets.evaluation->largest_tokens());
+  for (const data::DatasetFigures& set : datasets.sets) {
+    const data::CutFigures& cut = set.cut;
+    figures.longest_uncut = std::max(figures.longest_uncut, cut.longest_uncut);
+    figures.whole += cut.whole;
+    figures.untrained += cut.untrained;
+    figures.trained_tokens += cut.trained;
+    figures.answers += cut.answers;
+    figures.answers_cut += cut.answers_cut;
+    figures.answers_lost += cut.answers_lost;
+    figures.prompts_cut += cut.prompts_cut;
+    figures.prompts_lost += cut.prompts_lost;
+    for (const std::string& place : set.untrained)
+      figures.untrained_lines += (figures.untrained_lines.empty() ? "" : ", ") + place;
+  }
+  return figures;
+}
+
+/// Reads the run's data into the question, where there are any that can be read.
+void read_data(bool is_asked_for, doctor::Question& question) {
+  std::vector<doctor::Finding> ignored;  // told by the diagnosis itself
+  const doctor::Inputs inputs = doctor::gather(question, ignored);
+  if (!inputs.run || !inputs.model || inputs.model_folder.empty()) return;
+  const auto text = spec::read_text_file(inputs.run->path);
+  if (!text) return;
+  auto readout = spec::examine_run_text(*text, inputs.run->path, question.changes);
+  if (!readout || readout->run.data.datasets.empty()) return;
+  spec::RunConfig& run = readout->run;
+  std::error_code status;
+  const auto has = [&](const std::filesystem::path& file) {
+    return std::filesystem::exists(file, status);
+  };
+  const bool has_tokenizer =
+      has(inputs.model_folder / "tokenizer.json") || has(inputs.model_folder / "tokenizer.model");
+  if (!has_tokenizer || !has(run.data.folder / "dataset_info.json")) return;
+  if (!is_asked_for && bytes_below(run.data.folder) > small_data_bytes) return;
+  const ScratchFolder scratch;
+  if (scratch.path().empty()) return;
+  run.data.token_cache = scratch.path();
+  io::FileSystem files;
+  const auto data =
+      train::read_run_data(files, {.run = run,
+                                   .model = *inputs.model,
+                                   .model_folder = inputs.model_folder,
+                                   .thread_count = spec::this_machine().cores,
+                                   .world_size = static_cast<int>(inputs.ranks.count)});
+  if (data)
+    question.data = figures_of(data->datasets);
+  else
+    question.data_error = data.error();
+}
+
 Result<void> run(const Words& words, int& exit_code) {
-  doctor::Question question{.ranks = words.ranks, .resumes = words.resumes};
+  doctor::Question question{
+      .ranks = words.ranks, .resumes = words.resumes, .after_save = words.after_save};
   for (const std::string& word : words.paths) {
     std::error_code status;
     const bool is_change =
@@ -60,6 +156,7 @@ Result<void> run(const Words& words, int& exit_code) {
       words.language == "zh" ? doctor::Language::chinese : doctor::Language::english;
   const doctor::Engine engine =
       words.engine == "deepspeed" ? doctor::Engine::deepspeed : doctor::Engine::underkeel;
+  read_data(words.data, question);
   const doctor::Diagnosis diagnosis = doctor::diagnose(question);
   const std::string text =
       words.json ? doctor::to_json(diagnosis, language) : doctor::to_text(diagnosis, language);
@@ -99,6 +196,12 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
   command->add_flag(
       "--resume", words->resumes,
       "judge a run that goes on from a checkpoint, which reads it besides what lives");
+  command->add_flag("--after-save", words->after_save,
+                    "rank the causes of memory running out on the first step after a save; a log "
+                    "that shows it asks by itself");
+  command->add_flag("--data", words->data,
+                    "read and tokenise the run's data however large they are; up to 8 MiB are read "
+                    "anyway");
   command->add_flag("--json", words->json, "print one JSON object");
   command->footer(
       "Ends with exit code 0 when the engine would run the files or nobody can tell, 2 when it "

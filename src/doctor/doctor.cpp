@@ -6,9 +6,12 @@
 
 #include "doctor/advice_rules.h"
 #include "doctor/config_rules.h"
+#include "doctor/folder_rules.h"
 #include "doctor/key_rules.h"
+#include "doctor/log_rules.h"
 #include "doctor/memory_rules.h"
 #include "doctor/own_engine.h"
+#include "doctor/run_facts.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -28,6 +31,54 @@ bool has_error(const std::vector<Finding>& findings, Engine engine) {
   });
 }
 
+/// An error of the files that would run: a log tells of files as they were.
+bool has_error_now(const std::vector<Finding>& findings, Engine engine) {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.severity == Severity::error && concerns(finding, engine) &&
+           !finding.id.starts_with("log-");
+  });
+}
+
+void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
+  const std::string file = inputs.run ? inputs.run->file : "";
+  if (question.data_error)
+    diagnosis.findings.push_back(
+        {.id = "data-unusable",
+         .severity = Severity::error,
+         .file = file,
+         .key = "dataset",
+         .slots = {{"what", question.data_error->what}, {"where", question.data_error->where}}});
+  if (!question.data) return;
+  const DataFigures& data = *question.data;
+  const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
+  diagnosis.findings.push_back(
+      {.id = "data-longest",
+       .file = file,
+       .key = "cutoff_len",
+       .slots = {{"samples", count(data.samples)},
+                 {"longest", count(data.longest)},
+                 {"uncut", count(data.longest_uncut)},
+                 {"micro", count(inputs.run ? run_facts(inputs.run->root).micro_batch : 1)}}});
+  if (data.answers_cut + data.answers_lost + data.prompts_cut + data.untrained == 0) return;
+  diagnosis.findings.push_back(
+      {.id = "data-cut",
+       .severity = Severity::warning,
+       .file = file,
+       .key = "cutoff_len",
+       .slots = {{"samples", count(data.samples)},
+                 {"whole", count(data.whole)},
+                 {"untrained", count(data.untrained)},
+                 {"lines", data.untrained_lines.empty() ? "-" : data.untrained_lines},
+                 {"answers", count(data.answers)},
+                 {"answers_whole", count(data.answers - data.answers_cut - data.answers_lost)},
+                 {"answers_cut", count(data.answers_cut)},
+                 {"answers_lost", count(data.answers_lost)},
+                 {"prompts_cut", count(data.prompts_cut)},
+                 {"prompts_lost", count(data.prompts_lost)},
+                 {"trained", count(data.trained_tokens)},
+                 {"uncut", count(data.longest_uncut)}}});
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Question& question) {
@@ -45,10 +96,13 @@ Diagnosis diagnose(const Question& question) {
     append(findings, check_config(inputs));
   }
   look_at_memory(question, inputs, diagnosis);
+  look_at_data(question, inputs, diagnosis);
+  look_at_folders(question, inputs, diagnosis);
+  look_at_logs(question, inputs, diagnosis);
   look_at_advice(question, inputs, diagnosis);
   look_at_own_engine(question, inputs, diagnosis);
-  if (has_error(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
-  if (has_error(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;
+  if (has_error_now(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
+  if (has_error_now(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return diagnosis;

@@ -156,7 +156,7 @@ FileKind kind_of_folder(const fs::path& path) {
   if (has("config.json")) return FileKind::model_folder;
   if (has("adapter_config.json")) return FileKind::adapter_folder;
   if (has("manifest.json") || has("trainer_state.json")) return FileKind::checkpoint_folder;
-  bool has_checkpoints = false, has_partitions = has("zero_to_fp32.py");
+  bool has_checkpoints = false, has_partitions = has("zero_to_fp32.py") || has("latest");
   for (const auto& entry : fs::directory_iterator(path, status)) {
     const std::string name = entry.path().filename().string();
     has_checkpoints = has_checkpoints || name.starts_with("checkpoint-");

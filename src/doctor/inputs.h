@@ -7,12 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "doctor/document.h"
 #include "doctor/finding.h"
 #include "spec/hardware_spec.h"
 #include "spec/model_spec.h"
 
 namespace underkeel::doctor {
+
+/// What a run's data are once they were read and tokenised; counts of training samples.
+struct DataFigures {
+  std::int64_t samples = 0;
+  std::int64_t longest = 0;  // tokens of the longest sample after the cut-off, held-out ones too
+  std::int64_t longest_uncut = 0;  // before it
+  std::int64_t whole = 0;          // samples that lost nothing
+  std::int64_t untrained = 0;      // samples without a trained token
+  std::string untrained_lines;     // file:line of the first ones
+  std::int64_t trained_tokens = 0;
+  std::int64_t answers = 0, answers_cut = 0, answers_lost = 0;
+  std::int64_t prompts_cut = 0, prompts_lost = 0;
+};
 
 /// What was asked on the command line.
 struct Question {
@@ -22,6 +36,9 @@ struct Question {
   std::optional<std::int64_t> host_budget_bytes;    // of one node
   std::vector<std::string> changes;                 // key=value, of the run file
   bool resumes = false;                             // from a checkpoint, not fresh
+  std::optional<DataFigures> data;  // whoever asks reads them: tokenising is not doctor's
+  std::optional<Error> data_error;  // why they could not be read
+  bool after_save = false;          // ask why memory runs out on the first step after a save
 };
 
 /// How many ranks, and who says so.

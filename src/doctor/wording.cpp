@@ -72,7 +72,8 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(), config_wordings(), memory_wordings(), advice_wordings()};
+  return {key_wordings(),    config_wordings(), memory_wordings(),
+          advice_wordings(), log_wordings(),    folder_wordings()};
 }
 
 const Wording* find_wording(std::string_view id) {

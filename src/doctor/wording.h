@@ -36,6 +36,8 @@ std::span<const Wording> key_wordings();
 std::span<const Wording> config_wordings();
 std::span<const Wording> memory_wordings();
 std::span<const Wording> advice_wordings();
+std::span<const Wording> log_wordings();
+std::span<const Wording> folder_wordings();
 std::span<const Phrase> phrases();
 
 /// All tables.

@@ -1,0 +1,101 @@
+// An adapter file beside its config and model: files of 40 bytes, and second matrices that were never trained.
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "doctor/folder_rules.h"
+#include "doctor/run_facts.h"
+#include "spec/fields.h"
+#include "spec/json_reader.h"
+#include "spec/text_file.h"
+
+namespace underkeel::doctor {
+namespace {
+
+// Adapters are small; what is larger is not read.
+constexpr std::int64_t most_bytes_read = std::int64_t{256} << 20;
+
+struct AdapterConfig {
+  std::vector<std::string> targets;
+  std::int64_t rank = 0;
+};
+
+std::optional<AdapterConfig> adapter_config(const Inputs& inputs, const std::string& folder) {
+  spec::Value root;
+  if (inputs.adapter) {
+    root = inputs.adapter->root;
+  } else {
+    const auto text = spec::read_text_file(std::filesystem::path(folder) / "adapter_config.json");
+    if (!text) return std::nullopt;
+    auto document = spec::read_json(*text, "adapter_config.json", spec::JsonDialect::strict);
+    if (!document) return std::nullopt;
+    root = std::move(document->root);
+  }
+  AdapterConfig config{.rank = whole_at(root, "r").value_or(8)};
+  const spec::Value* targets = value_at(root, "target_modules");
+  if (targets == nullptr) return config;
+  if (targets->kind == spec::ValueKind::text) config.targets = spec::split_words(targets->text);
+  for (const spec::Value& item : targets->items) config.targets.push_back(item.text);
+  return config;
+}
+
+/// Two matrices for each target of each layer.
+std::int64_t expected_tensors(const spec::ModelSpec& model, const AdapterConfig& config) {
+  std::int64_t count = 0;
+  for (const spec::Parameter& parameter : spec::parameters_of(model)) {
+    if (parameter.role != spec::ParameterRole::matrix) continue;
+    count +=
+        2 *
+        std::any_of(config.targets.begin(), config.targets.end(), [&](const std::string& target) {
+          return target == "all-linear" || parameter.name.ends_with("." + target + ".weight");
+        });
+  }
+  return count;
+}
+
+/// Nothing when the file cannot be read, or is too large to be looked through.
+std::optional<bool> second_matrices_are_zero(io::FileSystem& files,
+                                             const io::SafetensorsHeader& header) {
+  auto file = files.open(header.path);
+  if (!file) return std::nullopt;
+  std::int64_t read = 0;
+  bool any = false;
+  for (const io::TensorEntry& entry : header.tensors) {
+    if (entry.name.find(".lora_B") == std::string::npos || entry.size_bytes() == 0) continue;
+    read += entry.size_bytes();
+    if (read > most_bytes_read) return std::nullopt;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(entry.size_bytes()));
+    if (!file->read(bytes, entry.begin)) return std::nullopt;
+    any = true;
+    const bool is_zero = std::all_of(bytes.begin(), bytes.end(),
+                                     [](std::byte byte) { return byte == std::byte{0}; });
+    if (!is_zero) return false;
+  }
+  return any ? std::optional(true) : std::nullopt;
+}
+
+}  // namespace
+
+void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::SafetensorsHeader& header,
+                   const std::string& folder, Diagnosis& diagnosis) {
+  const std::string file = std::filesystem::path(header.path).filename().string();
+  const auto tell = [&](std::string_view id, Severity severity, std::vector<Slot> slots) {
+    diagnosis.findings.push_back(
+        {.id = std::string(id), .severity = severity, .file = file, .slots = std::move(slots)});
+  };
+  const auto count = static_cast<std::int64_t>(header.tensors.size());
+  const auto config = adapter_config(inputs, folder);
+  const std::int64_t expected =
+      config && inputs.model ? expected_tensors(*inputs.model, *config) : -1;
+  if (count == 0 || (expected > 0 && count < expected))
+    tell("adapter-lacks-tensors", Severity::error,
+         {{"bytes", fmt::format("{}", header.file_size_bytes)},
+          {"found", fmt::format("{}", count)},
+          {"expected", expected < 0 ? std::string("-") : fmt::format("{}", expected)}});
+  if (second_matrices_are_zero(files, header).value_or(false))
+    tell("adapter-never-trained", Severity::warning, {{"found", fmt::format("{}", count / 2)}});
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,301 @@
+#include "doctor/folder_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "data/template.h"
+#include "doctor/run_facts.h"
+#include "io/checkpoint.h"
+#include "io/model_files.h"
+#include "spec/json_reader.h"
+#include "spec/text_file.h"
+
+namespace underkeel::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+void tell(Diagnosis& diagnosis, std::string_view id, Severity severity, std::string file,
+          std::string key, std::vector<Slot> slots, Engine engine = Engine::both) {
+  diagnosis.findings.push_back({.id = std::string(id),
+                                .severity = severity,
+                                .engine = engine,
+                                .file = std::move(file),
+                                .key = std::move(key),
+                                .slots = std::move(slots)});
+}
+
+bool is_adapter(const io::SafetensorsHeader& header, std::string_view file) {
+  return file.starts_with("adapter_model") ||
+         std::any_of(header.tensors.begin(), header.tensors.end(),
+                     [](const io::TensorEntry& entry) {
+                       return entry.name.find(".lora_") != std::string::npos;
+                     });
+}
+
+std::string file_of(const std::string& path) {
+  return fs::path(path).filename().string();
+}
+
+/// Compares tensors with what the model needs: first wrong one of each kind, and totals.
+void compare(const std::vector<const io::TensorEntry*>& tensors, const spec::ModelSpec& model,
+             const std::string& file, Diagnosis& diagnosis) {
+  std::map<std::string_view, const io::TensorEntry*> found;
+  for (const io::TensorEntry* entry : tensors) found[entry->name] = entry;
+  std::int64_t expected_count = 0, found_count = 0, empty = 0, missing = 0, wrong = 0;
+  std::string first_empty, first_missing, first_wrong, empty_shape, wrong_found, wrong_expected;
+  for (const spec::Parameter& parameter : spec::parameters_of(model)) {
+    expected_count += parameter.element_count();
+    const auto at = found.find(parameter.name);
+    if (at == found.end()) {
+      if (missing++ == 0) first_missing = parameter.name;
+      continue;
+    }
+    const io::TensorEntry& entry = *at->second;
+    const auto shape = parameter.shape();
+    if (entry.shape == shape) {
+      found_count += parameter.element_count();
+    } else if (entry.element_count() == 0) {
+      if (empty++ == 0) {
+        first_empty = parameter.name;
+        empty_shape = io::shape_text(shape);
+      }
+    } else if (wrong++ == 0) {
+      first_wrong = parameter.name;
+      wrong_found = io::shape_text(entry.shape);
+      wrong_expected = io::shape_text(shape);
+    }
+  }
+  const std::vector<Slot> totals = {{"expected", fmt::format("{}", expected_count)},
+                                    {"found", fmt::format("{}", found_count)}};
+  const auto with = [&](std::vector<Slot> slots) {
+    slots.insert(slots.end(), totals.begin(), totals.end());
+    return slots;
+  };
+  if (empty > 0)
+    tell(diagnosis, "weights-empty", Severity::error, file, first_empty,
+         with({{"tensor", first_empty},
+               {"shape", empty_shape},
+               {"count", fmt::format("{}", empty)}}));
+  if (missing > 0)
+    tell(diagnosis, "weights-missing", Severity::error, file, first_missing,
+         with({{"tensor", first_missing}, {"count", fmt::format("{}", missing)}}));
+  if (wrong > 0)
+    tell(diagnosis, "weights-other-shape", Severity::error, file, first_wrong,
+         with({{"tensor", first_wrong},
+               {"shape", wrong_found},
+               {"wanted", wrong_expected},
+               {"count", fmt::format("{}", wrong)}}));
+  if (model.tied_head && found.count("lm_head.weight") > 0)
+    tell(diagnosis, "tied-head-doubled", Severity::warning, file, "lm_head.weight",
+         {{"bytes", amount(static_cast<double>(found["lm_head.weight"]->size_bytes()))}});
+  if (empty + missing + wrong == 0)
+    tell(diagnosis, "weights-whole", Severity::info, file, "", totals);
+  std::set<std::string> types;
+  for (const io::TensorEntry* entry : tensors) types.insert(entry->dtype_text);
+  if (types.size() > 1)
+    tell(diagnosis, "weights-of-several-types", Severity::info, file, "",
+         {{"types", fmt::format("{}", fmt::join(types, ", "))}});
+}
+
+}  // namespace
+
+void check_weights(io::FileSystem& files, const Inputs& inputs, const std::string& path,
+                   Diagnosis& diagnosis) {
+  std::error_code status;
+  const bool is_folder = fs::is_directory(path, status);
+  const std::string folder = is_folder ? path : io::folder_of(path);
+  const bool has_index = files.exists(io::join_path(folder, "model.safetensors.index.json"));
+  if (!is_folder && !has_index) {
+    const auto header = io::read_safetensors_header(files, path);
+    if (!header)
+      return tell(diagnosis, "weights-broken", Severity::error, file_of(path), "",
+                  {{"what", header.error().what}, {"where", header.error().where}});
+    if (is_adapter(*header, file_of(path)))
+      return check_adapter(files, inputs, *header, folder, diagnosis);
+    std::vector<const io::TensorEntry*> tensors;
+    for (const io::TensorEntry& entry : header->tensors) tensors.push_back(&entry);
+    if (inputs.model) compare(tensors, *inputs.model, file_of(path), diagnosis);
+    return;
+  }
+  const auto scan = io::scan_model_folder(files, folder);
+  if (!scan) {
+    // A folder to be trained from scratch, or a case without weights.
+    if (scan.error().code != ErrorCode::not_found)
+      tell(diagnosis, "weights-broken", Severity::error, file_of(folder), "",
+           {{"what", scan.error().what}, {"where", scan.error().where}});
+    return;
+  }
+  for (const Error& problem : scan->problems)
+    tell(diagnosis, "weights-broken", Severity::error, file_of(folder), "",
+         {{"what", problem.what}, {"where", problem.where}});
+  for (const std::string& warning : scan->warnings)
+    tell(diagnosis, "weights-odd", Severity::warning, file_of(folder), "", {{"what", warning}});
+  if (!scan->problems.empty() || !inputs.model) return;
+  std::vector<const io::TensorEntry*> tensors;
+  for (const io::SafetensorsHeader& header : scan->model.files)
+    for (const io::TensorEntry& entry : header.tensors) tensors.push_back(&entry);
+  compare(tensors, *inputs.model, file_of(folder), diagnosis);
+}
+
+void check_deepspeed_checkpoint(io::FileSystem&, const Inputs& inputs, const std::string& path,
+                                Diagnosis& diagnosis) {
+  std::error_code status;
+  fs::path folder = path;
+  if (const auto latest = spec::read_text_file(folder / "latest")) {
+    std::string tag = *latest;
+    while (!tag.empty() && (tag.back() == '\n' || tag.back() == ' ')) tag.pop_back();
+    const bool is_plain = !tag.empty() && tag.find('/') == std::string::npos && tag != "..";
+    if (!is_plain || !fs::is_directory(folder / tag, status))
+      return tell(diagnosis, "checkpoint-latest-is-gone", Severity::error, file_of(path), "latest",
+                  {{"tag", tag.substr(0, 80)}});
+    folder /= tag;
+  }
+  std::set<std::int64_t> ranks;
+  std::int64_t highest = -1;
+  for (const auto& entry : fs::directory_iterator(folder, status)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t at = name.find("zero_pp_rank_");
+    if (at == std::string::npos || name.find("optim_states") == std::string::npos) continue;
+    const std::size_t begin = at + 13;
+    const auto rank = spec::parse_integer(name.substr(begin, name.find('_', begin) - begin));
+    if (!rank || *rank < 0 || *rank > 1 << 20) continue;
+    ranks.insert(*rank);
+    highest = std::max(highest, *rank);
+  }
+  if (ranks.empty())
+    return tell(diagnosis, "checkpoint-without-optimizer", Severity::warning, file_of(path), "",
+                {});
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  if (count != highest + 1)
+    return tell(
+        diagnosis, "checkpoint-lacks-ranks", Severity::error, file_of(path), "",
+        {{"count", fmt::format("{}", count)}, {"expected", fmt::format("{}", highest + 1)}});
+  const bool is_known = !inputs.ranks.source.starts_with('@');
+  if (is_known && count != inputs.ranks.count)
+    tell(diagnosis, "checkpoint-of-other-ranks", Severity::error, file_of(path), "",
+         {{"count", fmt::format("{}", count)},
+          {"ranks", fmt::format("{}", inputs.ranks.count)},
+          {"source", inputs.ranks.source}},
+         Engine::deepspeed);
+  else
+    tell(diagnosis, "checkpoint-whole", Severity::info, file_of(path), "",
+         {{"count", fmt::format("{}", count)}});
+}
+
+void check_output_folder(io::FileSystem& files, const std::string& path, Diagnosis& diagnosis) {
+  const auto list = io::list_checkpoints(files, path);
+  if (!list) return;
+  // Ours have a manifest. The Trainer's have a state file, and weights or a DeepSpeed folder.
+  std::error_code status;
+  std::int64_t newest = list->complete.empty() ? -1 : list->complete.front().step;
+  std::string newest_folder = list->complete.empty() ? "" : list->complete.front().folder;
+  for (const io::CheckpointList::Skipped& skipped : list->skipped) {
+    const fs::path folder = skipped.folder;
+    const std::string name = folder.filename().string();
+    const std::int64_t step =
+        name.starts_with("checkpoint-") ? spec::parse_integer(name.substr(11)).value_or(-1) : -1;
+    const auto has = [&](std::string_view file) { return fs::exists(folder / file, status); };
+    const bool has_weights = has("model.safetensors") || has("model.safetensors.index.json") ||
+                             has("pytorch_model.bin") || has("adapter_model.safetensors") ||
+                             has("latest");
+    if (step >= 0 && has("trainer_state.json") && has_weights) {
+      if (step > newest) {
+        newest = step;
+        newest_folder = skipped.folder;
+      }
+      continue;
+    }
+    tell(diagnosis, "checkpoint-not-complete", Severity::warning, name, "",
+         {{"reason", has("trainer_state.json") ? "@no-weights" : "@no-state"}});
+  }
+  if (newest >= 0)
+    tell(diagnosis, "checkpoint-newest", Severity::info, file_of(newest_folder), "",
+         {{"step", fmt::format("{}", newest)}});
+  else
+    tell(diagnosis, "checkpoint-none-complete", Severity::warning, file_of(path), "", {});
+}
+
+namespace {
+
+/// eos_token and the like: a text, or an object with `content`.
+std::string token_in(const spec::Value& root, std::string_view key) {
+  if (const auto text = text_at(root, key)) return *text;
+  return text_at(root, fmt::format("{}.content", key)).value_or("");
+}
+
+std::optional<spec::Value> json_of(const fs::path& path) {
+  const auto text = spec::read_text_file(path);
+  if (!text) return std::nullopt;
+  auto document = spec::read_json(*text, path.string(), spec::JsonDialect::strict);
+  if (!document || document->root.kind != spec::ValueKind::mapping) return std::nullopt;
+  return std::move(document->root);
+}
+
+}  // namespace
+
+void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis) {
+  std::optional<spec::Value> tokenizer;
+  std::string file = "tokenizer_config.json";
+  if (inputs.tokenizer) {
+    tokenizer = inputs.tokenizer->root;
+    file = inputs.tokenizer->file;
+  } else if (!inputs.model_folder.empty()) {
+    tokenizer = json_of(inputs.model_folder / file);
+  }
+  if (!tokenizer) return;
+  const std::string end = token_in(*tokenizer, "eos_token");
+  const std::string padding = token_in(*tokenizer, "pad_token");
+  if (!end.empty() && end == padding)
+    tell(diagnosis, "padding-is-the-end", Severity::info, file, "pad_token", {{"token", end}});
+  if (!inputs.run) return;
+  const std::string name = run_facts(inputs.run->root).template_name;
+  if (name.empty()) return;
+  const auto style = data::find_template(name);
+  if (!style) return;
+  const std::string turn_end(data::turn_end_word(**style));
+  if (turn_end.empty() || end.empty() || turn_end == end) return;
+  tell(diagnosis, "stop-token-differs", Severity::warning, file, "eos_token",
+       {{"template", name}, {"turn_end", turn_end}, {"end", end}});
+}
+
+void look_at_folders(const Question&, const Inputs& inputs, Diagnosis& diagnosis) {
+  io::FileSystem files;
+  std::set<std::string> scanned;  // folders whose index brings all files together
+  for (const Document& document : inputs.others) {
+    const std::string& path = document.path;
+    switch (document.kind) {
+      case FileKind::weights: {
+        const std::string folder = io::folder_of(path);
+        const bool has_index = files.exists(io::join_path(folder, "model.safetensors.index.json"));
+        if (!has_index || scanned.insert(folder).second)
+          check_weights(files, inputs, path, diagnosis);
+        break;
+      }
+      case FileKind::model_folder:
+      case FileKind::adapter_folder: {
+        if (scanned.insert(path).second) check_weights(files, inputs, path, diagnosis);
+        const std::string adapter = io::join_path(path, "adapter_model.safetensors");
+        if (files.exists(adapter)) check_weights(files, inputs, adapter, diagnosis);
+        break;
+      }
+      case FileKind::deepspeed_checkpoint:
+        check_deepspeed_checkpoint(files, inputs, path, diagnosis);
+        break;
+      case FileKind::checkpoint_folder:
+        check_output_folder(files, io::folder_of(path), diagnosis);
+        break;
+      case FileKind::output_folder:
+        check_output_folder(files, path, diagnosis);
+        break;
+      default:
+        break;
+    }
+  }
+  check_stop_tokens(inputs, diagnosis);
+}
+
+}  // namespace underkeel::doctor

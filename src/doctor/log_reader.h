@@ -1,0 +1,43 @@
+#pragma once
+// What a log with a traceback says: numbers of an out-of-memory error, the phase it struck in, kills, timeouts.
+// Not here: what follows from it (log_rules.cpp).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "doctor/forecast.h"
+
+namespace underkeel::doctor {
+
+/// "CUDA out of memory. Tried to allocate ...", in the wordings of torch 1.x and 2.x. Bytes; nothing where it is not said.
+struct OutOfMemory {
+  std::optional<double> tried;
+  std::optional<double> total;
+  std::optional<double> free;
+  std::optional<double> allocated;
+  std::optional<double> reserved_unused;  // reserved by torch, but not allocated
+  std::optional<std::int64_t> gpu;
+  std::size_t at = 0;  // where in the log
+};
+
+enum class Place { unknown, load, forward, loss, backward, update, evaluation, save };
+std::string_view name_of(Place place);
+
+struct LogSummary {
+  std::optional<OutOfMemory> out_of_memory;  // the last one
+  Place place = Place::unknown;              // of it, by the traceback's functions
+  bool failed_lock = false;  // page-locking failed: a host shortage in a device error's clothes
+  bool was_killed = false;   // exit code -9, SIGKILL, the kernel's killer
+  std::optional<std::int64_t> last_save_step;
+  std::optional<std::int64_t> last_step;  // of the progress bar
+  bool resumed = false;
+  bool evaluated_after_save = false;
+  /// The error came in the first steps after a save.
+  bool after_save = false;
+};
+
+LogSummary read_log(std::string_view text);
+
+}  // namespace underkeel::doctor

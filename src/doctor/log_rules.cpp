@@ -1,0 +1,259 @@
+#include "doctor/log_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+namespace underkeel::doctor {
+namespace {
+
+/// An error that its words alone tell: all of them stand in the log.
+struct Message {
+  std::string_view id;
+  std::string_view words;
+  std::string_view more = {};
+};
+constexpr std::array messages = {
+    Message{"log-extra-key", "Extra inputs are not permitted"},
+    Message{"log-extra-key", "extra fields not permitted"},
+    Message{"log-mismatch", "mismatch TrainingArguments values"},
+    Message{"log-untested-optimizer", "untested ZeRO Optimizer"},
+    Message{"log-scale-at-minimum", "loss scale already at minimum"},
+    Message{"log-swap-file-short", "nbytes != file bytes"},
+    Message{"log-swap-buffer-small", "buffer_size", "NVMe"},
+    Message{"log-trace-order", "tracing error"},
+    Message{"log-other-world-size", "ZeRORuntimeException", "world size"},
+    Message{"log-empty-tensor", "torch.Size([0])"},
+    Message{"log-torchrun", "FORCE_TORCHRUN"},
+    Message{"log-device-map", "not compatible with `low_cpu_mem_usage=True`"},
+    Message{"log-weights-only", "ZeroStageEnum", "weights_only"},
+    Message{"log-auto-left", "auto", "value is ambiguous"},
+    Message{"log-no-gradient", "does not require grad and does not have a grad_fn"},
+    Message{"log-json-comment", "json.decoder.JSONDecodeError"},
+};
+
+bool has(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
+}
+
+std::string size_or_dash(const std::optional<double>& bytes) {
+  return bytes ? amount(*bytes) : "-";
+}
+
+void tell(Diagnosis& diagnosis, const Document& document, std::string_view id, Severity severity,
+          Certainty certainty, std::vector<Slot> slots) {
+  diagnosis.findings.push_back({.id = std::string(id),
+                                .severity = severity,
+                                .certainty = certainty,
+                                .engine = Engine::deepspeed,
+                                .file = document.file,
+                                .slots = std::move(slots)});
+}
+
+void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& document,
+                        Diagnosis& diagnosis) {
+  tell(diagnosis, document, "log-out-of-memory", Severity::error, Certainty::exact,
+       {{"place", fmt::format("@place.{}", name_of(place))},
+        {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "-"},
+        {"tried", size_or_dash(error.tried)},
+        {"total", size_or_dash(error.total)},
+        {"free", size_or_dash(error.free)},
+        {"allocated", size_or_dash(error.allocated)},
+        {"unused", size_or_dash(error.reserved_unused)}});
+  if (!error.tried || !error.reserved_unused) return;
+  const bool fragmented = *error.reserved_unused >= *error.tried;
+  tell(diagnosis, document, fragmented ? "log-fragmented" : "log-not-fragmented",
+       fragmented ? Severity::warning : Severity::info, Certainty::bound,
+       {{"tried", amount(*error.tried)}, {"unused", amount(*error.reserved_unused)}});
+}
+
+/// "256 != 8 * 1 * 8" behind DeepSpeed's batch assertion.
+std::string equation_in(std::string_view text) {
+  const std::size_t at = text.find("train_batch_size is not equal to");
+  if (at == std::string_view::npos) return {};
+  const std::string_view line = text.substr(at, 300).substr(0, text.substr(at, 300).find('\n'));
+  std::size_t begin = line.find("!=");
+  if (begin == std::string_view::npos) return {};
+  while (begin > 0 &&
+         (std::isdigit(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == ' '))
+    --begin;
+  std::string equation;
+  for (const char c : line.substr(begin))
+    if (std::isdigit(static_cast<unsigned char>(c)) || c == '*' || c == '!' || c == '=' || c == ' ')
+      equation += c;
+    else
+      break;
+  while (!equation.empty() && equation.front() == ' ') equation.erase(0, 1);
+  while (!equation.empty() && equation.back() == ' ') equation.pop_back();
+  return equation;
+}
+
+std::optional<std::int64_t> digits_after(std::string_view text, std::string_view words) {
+  const std::size_t at = text.find(words);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::size_t end = at + words.size(), begin = end;
+  while (end < text.size() && end - begin < 18 &&
+         std::isdigit(static_cast<unsigned char>(text[end])))
+    ++end;
+  return end == begin ? std::nullopt : spec::parse_integer(text.substr(begin, end - begin));
+}
+
+void tell_timeout(std::string_view text, const LogSummary& log, const Document& document,
+                  Diagnosis& diagnosis) {
+  if (!has(text, "Watchdog caught collective operation timeout") && !has(text, "NCCL timeout") &&
+      !has(text, "Timed out waiting"))
+    return;
+  const auto limit_ms = digits_after(text, "Timeout(ms)=");
+  std::string operation = "-";
+  if (const std::size_t at = text.find("OpType="); at != std::string_view::npos) {
+    operation.clear();
+    for (const char c : text.substr(at + 7, 40)) {
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') break;
+      operation += c;
+    }
+  }
+  tell(diagnosis, document, log.was_killed ? "log-timeout-after-kill" : "log-timeout",
+       Severity::error, Certainty::exact,
+       {{"operation", operation.empty() ? "-" : operation},
+        {"limit", limit_ms ? fmt::format("{} s", *limit_ms / 1000) : "-"}});
+}
+
+double step_margin(const MemoryCase& memory, const Forecast& forecast) {
+  if (!memory.limits.device) return -1;
+  return *memory.limits.device - forecast.at(Phase::step, Space::device)->high();
+}
+
+}  // namespace
+
+std::vector<Cause> causes_after_save(const MemoryCase& memory, const Forecast& forecast,
+                                     const std::optional<LogSummary>& log) {
+  const DeepspeedSettings& s = memory.settings;
+  const double psi = memory.sizes.trainable;
+  const double share = s.stage == 0 ? psi : psi / memory.ranks;
+  const bool offloads = s.optimizer != Offload::none;
+  const Place place = log ? log->place : Place::unknown;
+  std::vector<Cause> causes;
+
+  // The moments exist from the first update on, or when a checkpoint is loaded.
+  Cause moments{.id = offloads ? "after-save-moments-host" : "after-save-moments",
+                .bytes = 8 * share};
+  if (memory.resumes || (log && log->resumed)) moments.score += 4;
+  if (log && log->last_save_step && *log->last_save_step <= 1) moments.score += 4;
+  if (place == Place::update) moments.score += 3;
+  if (log && log->last_step && *log->last_step > 2 && !log->resumed) moments.score -= 4;
+  if (offloads) moments.score += log && log->was_killed ? 2 : -2;
+  causes.push_back(moments);
+
+  // What an evaluation leaves gathered; a save that follows releases it.
+  if (s.stage == 3) {
+    Cause evaluation{.id = "after-save-evaluation",
+                     .bytes = std::min((s.is_16_bit ? 2 : 4) * memory.sizes.total(),
+                                       (s.is_16_bit ? 2 : 4) * s.max_live)};
+    if (!memory.run.evaluates) evaluation.score -= 3;
+    if (log && log->evaluated_after_save) evaluation.score += 5;
+    if (place == Place::forward || place == Place::evaluation) evaluation.score += 1;
+    causes.push_back(evaluation);
+  }
+
+  // Pools of the allocator: gathers run on a side stream, what a save freed lies in another one's pool.
+  Cause pools{.id = "after-save-allocator"};
+  if (log && log->out_of_memory && log->out_of_memory->reserved_unused) {
+    pools.bytes = *log->out_of_memory->reserved_unused;
+    const double tried = log->out_of_memory->tried.value_or(0);
+    pools.score += pools.bytes >= tried ? 5 : -2;
+  }
+  if (s.stage == 3 && s.overlap_comm) pools.score += 1;
+  causes.push_back(pools);
+
+  if (s.stage == 3 && s.gathers_on_save) {
+    Cause gather{.id = "after-save-gather",
+                 .bytes = (s.is_16_bit ? 2 : 4) * memory.sizes.largest_tensor};
+    gather.score += place == Place::save ? 4 : -1;
+    causes.push_back(gather);
+  }
+
+  const double whole = (s.is_16_bit ? 2 : 4) * memory.sizes.total();
+  Cause host{.id = "after-save-host", .bytes = whole};
+  if (log && log->was_killed) host.score += 5;
+  if (memory.limits.host && forecast.at(Phase::save, Space::host) &&
+      forecast.at(Phase::save, Space::host)->high() > *memory.limits.host)
+    host.score += 2;
+  if (log && log->out_of_memory && !log->was_killed) host.score -= 3;
+  if (s.stage == 3 && !s.gathers_on_save && !memory.run.is_lora) host.score -= 1;
+  causes.push_back(host);
+
+  // What takes less than is left cannot be the cause on a device.
+  const double margin = step_margin(memory, forecast);
+  for (Cause& cause : causes)
+    if (cause.id != "after-save-host" && cause.id != "after-save-moments-host" && margin > 0 &&
+        cause.bytes < margin)
+      cause.score -= 3;
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const Cause& a, const Cause& b) { return a.score > b.score; });
+  return causes;
+}
+
+namespace {
+
+void tell_causes(const MemoryCase& memory, const std::optional<LogSummary>& log,
+                 const Document& document, Diagnosis& diagnosis) {
+  const double margin = step_margin(memory, diagnosis.deepspeed);
+  int rank = 0;
+  for (const Cause& cause : causes_after_save(memory, diagnosis.deepspeed, log))
+    tell(diagnosis, document, cause.id, Severity::warning, Certainty::estimate,
+         {{"rank", fmt::format("{}", ++rank)},
+          {"bytes", amount(cause.bytes)},
+          {"margin", memory.limits.device ? amount(margin) : "-"},
+          {"likely", cause.score > 2    ? "@likely.yes"
+                     : cause.score >= 0 ? "@likely.maybe"
+                                        : "@likely.no"}});
+}
+
+}  // namespace
+
+void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
+  const auto memory = memory_case(question, inputs);
+  bool told_causes = false;
+  for (const Document& document : inputs.others) {
+    if (document.kind != FileKind::log) continue;
+    const std::string_view text = document.text;
+    const LogSummary log = read_log(text);
+    if (log.out_of_memory) tell_out_of_memory(*log.out_of_memory, log.place, document, diagnosis);
+    if (log.failed_lock)
+      tell(diagnosis, document, "log-failed-lock", Severity::error, Certainty::exact,
+           {{"pinned", memory && diagnosis.deepspeed.at(Phase::step, Space::pinned_host)
+                           ? amount(diagnosis.deepspeed.at(Phase::step, Space::pinned_host)->low())
+                           : std::string("-")}});
+    if (log.was_killed)
+      tell(diagnosis, document, "log-killed", Severity::error, Certainty::bound,
+           {{"host", memory && diagnosis.deepspeed.at(Phase::step, Space::host)
+                         ? amount(diagnosis.deepspeed.at(Phase::step, Space::host)->low())
+                         : std::string("-")},
+            {"limit", memory && memory->limits.host
+                          ? capacity(static_cast<std::int64_t>(*memory->limits.host))
+                          : std::string("-")}});
+    tell_timeout(text, log, document, diagnosis);
+    if (const std::string equation = equation_in(text); !equation.empty())
+      tell(diagnosis, document, "log-batch-equation", Severity::error, Certainty::exact,
+           {{"equation", equation}});
+    std::string_view last;
+    for (const Message& message : messages) {
+      if (message.id == last || !has(text, message.words) ||
+          (!message.more.empty() && !has(text, message.more)))
+        continue;
+      last = message.id;
+      tell(diagnosis, document, message.id, Severity::error, Certainty::exact, {});
+    }
+    if (memory && log.after_save && !told_causes) {
+      tell_causes(*memory, log, document, diagnosis);
+      told_causes = true;
+    }
+  }
+  if (memory && question.after_save && !told_causes)
+    tell_causes(*memory, std::nullopt, inputs.deepspeed ? *inputs.deepspeed : *inputs.run,
+                diagnosis);
+}
+
+}  // namespace underkeel::doctor

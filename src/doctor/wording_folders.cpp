@@ -1,0 +1,149 @@
+// What findings about weights, adapters, checkpoints and tokens say.
+
+#include <array>
+
+#include "doctor/wording.h"
+
+namespace underkeel::doctor {
+namespace {
+
+constexpr std::array wordings = {
+    Wording{
+        "weights-empty",
+        {"{count} tensors are empty; the first is {tensor}, of no elements where {shape} is due: "
+         "placeholders of a partitioned model were saved ({found} of {expected} parameters found)",
+         "有 {count} 个张量为空；第一个是 {tensor}，没有元素，应为 "
+         "{shape}：保存的是切分模型的占位符（找到 "
+         "{found} 个参数，应有 {expected}）"},
+        {"make the weights from the shards: zero_to_fp32.py", "从分片生成权重：zero_to_fp32.py"}},
+    Wording{"weights-missing",
+            {"{count} tensors are missing; the first is {tensor} ({found} of {expected} parameters "
+             "found)",
+             "缺少 {count} 个张量；第一个是 {tensor}（找到 {found} 个参数，应有 {expected}）"},
+            {"use a whole folder of this model", "使用该模型的完整文件夹"}},
+    Wording{"weights-other-shape",
+            {"{count} tensors have another shape than the model's; the first is {tensor}: {shape} "
+             "where "
+             "{wanted} is due ({found} of {expected} parameters found)",
+             "有 {count} 个张量与模型形状不符；第一个是 {tensor}：为 {shape}，应为 {wanted}（找到 "
+             "{found} "
+             "个参数，应有 {expected}）"},
+            {"take the config.json that belongs to the weights", "使用与权重配套的 config.json"}},
+    Wording{"weights-whole",
+            {"the weights are whole: {found} of {expected} parameters, all in their shapes",
+             "权重完整：{found} 个参数，应有 {expected}，形状全部正确"},
+            {}},
+    Wording{"weights-broken", {"{what} ({where})", "权重文件有误：{what}（{where}）"}, {}},
+    Wording{"weights-odd", {"odd weights: {what}", "权重文件可疑：{what}"}, {}},
+    Wording{"weights-of-several-types",
+            {"the weights are stored in several types: {types}", "权重以多种类型保存：{types}"},
+            {}},
+    Wording{"tied-head-doubled",
+            {"the head is tied to the embedding, and lm_head.weight is stored as well: {bytes} "
+             "twice; some "
+             "loaders stop at it, and if the two differ nobody knows which one is right",
+             "输出头与嵌入绑定，却又保存了 lm_head.weight：重复 "
+             "{bytes}；有的加载器会因此停止，若两者不同则无法判断哪个正确"},
+            {"leave it out of the export", "导出时去掉它"}},
+    Wording{"adapter-lacks-tensors",
+            {"the adapter file ({bytes} bytes) holds {found} tensors, {expected} are due by its "
+             "config and the "
+             "model",
+             "适配器文件（{bytes} 字节）含 {found} 个张量，按其配置和模型应有 {expected}"},
+            {"an export under stage 3 has to gather adapters first: take the one inside a "
+             "checkpoint, or save "
+             "at stage 2",
+             "stage 3 下导出必须先收集适配器：使用检查点里的那份，或在 stage 2 保存"}},
+    Wording{"adapter-never-trained",
+            {"all {found} second matrices (lora_B) are zero: the adapter has no effect, no "
+             "gradient reached it",
+             "全部 {found} 个第二矩阵（lora_B）都为零：适配器没有效果，没有梯度到达它"},
+            {"enable_input_require_grads() with recomputation on a frozen embedding, or "
+             "use_reentrant=False",
+             "冻结嵌入并启用重计算时要 enable_input_require_grads()，或 use_reentrant=False"}},
+    Wording{"checkpoint-latest-is-gone",
+            {"`latest` names {tag}, which is not there", "`latest` 指向 {tag}，但它不存在"},
+            {"write the name of a tag folder that is there into `latest`",
+             "把存在的 tag 文件夹名写入 `latest`"}},
+    Wording{"checkpoint-without-optimizer",
+            {"no optimizer files in it: training cannot go on from it, weights alone can",
+             "其中没有优化器文件：不能据此继续训练，只能使用权重"},
+            {}},
+    Wording{"checkpoint-lacks-ranks",
+            {"optimizer files of {count} ranks, while their numbers go up to {expected} ranks: "
+             "some are missing",
+             "有 {count} 个 rank 的优化器文件，而编号显示应有 {expected} 个 rank：缺少一部分"},
+            {"copy the missing files from the other nodes, or take an earlier checkpoint",
+             "从其他节点复制缺少的文件，或使用更早的检查点"}},
+    Wording{"checkpoint-of-other-ranks",
+            {"written by {count} ranks, while {ranks} would run ({source}): DeepSpeed refuses it "
+             "with a "
+             "ZeRORuntimeException",
+             "由 {count} 个 rank 写出，而将运行 {ranks} 个（{source}）：DeepSpeed 以 "
+             "ZeRORuntimeException 拒绝"},
+            {"turn it into its universal form first, or run {count} ranks",
+             "先转换为 universal 形式，或运行 {count} 个 rank"}},
+    Wording{
+        "checkpoint-whole",
+        {"optimizer files of all {count} ranks are there", "全部 {count} 个 rank 的优化器文件都在"},
+        {}},
+    Wording{"checkpoint-not-complete",
+            {"not complete: {reason}; it is never to be resumed from",
+             "不完整：{reason}；不能从它恢复"},
+            {"remove it, or take an older one", "删除它，或使用更早的"}},
+    Wording{"checkpoint-newest",
+            {"the newest complete checkpoint, of step {step}", "最新的完整检查点，第 {step} 步"},
+            {}},
+    Wording{"checkpoint-none-complete",
+            {"no checkpoint in it is complete", "其中没有完整的检查点"},
+            {}},
+    Wording{
+        "stop-token-differs",
+        {"template {template} ends turns with {turn_end}, while the tokenizer's end token is "
+         "{end}: servers "
+         "that read it do not stop at the end of an answer",
+         "模板 {template} 以 {turn_end} 结束每轮，而分词器的结束符是 "
+         "{end}：读取它的服务不会在回答结束处停下"},
+        {"list {turn_end} in generation_config.json's eos_token_id; our export does it by itself",
+         "把 {turn_end} 列入 generation_config.json 的 eos_token_id；本引擎导出时会自动处理"}},
+    Wording{"data-unusable",
+            {"the data cannot be used: {what} ({where})", "数据无法使用：{what}（{where}）"},
+            {}},
+    Wording{"data-longest",
+            {"{samples} training samples; the longest has {longest} tokens after the cut-off "
+             "({uncut} before "
+             "it), so the largest micro-batch is {micro} x {longest}",
+             "{samples} 个训练样本；截断后最长 {longest} 个 token（截断前 "
+             "{uncut}），因此最大的微批为 {micro} x "
+             "{longest}"},
+            {}},
+    Wording{"data-cut",
+            {"{whole} of {samples} samples are whole; {untrained} keep no trained token ({lines}); "
+             "of {answers} "
+             "answers {answers_whole} are whole, {answers_cut} lose their end and {answers_lost} "
+             "are lost; "
+             "{prompts_cut} prompts are cut, {prompts_lost} lost with their turn; {trained} "
+             "trained tokens",
+             "{samples} 个样本中 {whole} 个完整；{untrained} 个没有可训练的 "
+             "token（{lines}）；{answers} 个回答中 "
+             "{answers_whole} 个完整，{answers_cut} 个丢失结尾，{answers_lost} "
+             "个全部丢失；{prompts_cut} "
+             "个提示被截断，{prompts_lost} 个随其轮次丢失；可训练 token 共 {trained}"},
+            {"cutoff_len: {uncut} keeps everything", "cutoff_len: {uncut} 可全部保留"}},
+    Wording{"padding-is-the-end",
+            {"the padding token is the end token ({token}): a collator that masks every padding "
+             "token hides the "
+             "end of each answer; LLaMA-Factory and our engine mask by position, others do not",
+             "填充符就是结束符（{token}）：把所有填充符都屏蔽的整理器会藏掉每个回答的结尾；LLaMA-"
+             "Factory "
+             "和本引擎按位置屏蔽，其他工具未必"},
+            {}},
+};
+
+}  // namespace
+
+std::span<const Wording> folder_wordings() {
+  return wordings;
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,204 @@
+// Weights, adapters, checkpoints and tokens that do not go together.
+
+#include <gtest/gtest.h>
+
+#include "doctor/files.h"
+#include "doctor/shapes.h"
+#include "support/tensor_files.h"
+
+namespace underkeel::doctor {
+namespace {
+
+constexpr Shape tiny = {256, 64, 2, 128, 4, 2, 0, false, true};
+constexpr Shape tiny_untied = {256, 64, 2, 128, 4, 2};
+
+/// A safetensors file of zeros, or of ones where `one` says so, in bf16.
+std::string weights_file(
+    const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors, char fill = 1) {
+  std::string header = "{";
+  std::string data;
+  for (const auto& [name, shape] : tensors) {
+    std::int64_t elements = 1;
+    std::string dims;
+    for (const std::int64_t size : shape) {
+      elements *= size;
+      dims += (dims.empty() ? "" : ",") + std::to_string(size);
+    }
+    header += fmt::format("{}\"{}\":{{\"dtype\":\"BF16\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          header.size() == 1 ? "" : ",", name, dims, data.size(),
+                          data.size() + 2 * static_cast<std::size_t>(elements));
+    data += std::string(2 * static_cast<std::size_t>(elements), fill);
+  }
+  header += "}";
+  std::string size(8, '\0');
+  for (int i = 0; i < 8; ++i)
+    size[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i));
+  return size + header + data;
+}
+
+std::vector<std::pair<std::string, std::vector<std::int64_t>>> all_tensors(const Shape& shape) {
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> tensors;
+  for (const spec::Parameter& parameter : spec::parameters_of(model_of(shape)))
+    tensors.emplace_back(parameter.name, parameter.shape());
+  return tensors;
+}
+
+std::string says(const Diagnosis& diagnosis, std::string_view id) {
+  const auto all = found(diagnosis, id);
+  if (all.empty()) return fmt::format("no {}: {}", id, messages(diagnosis));
+  return message_of(all[0], Language::english) + " / " + fix_of(all[0], Language::english);
+}
+
+Diagnosis with_weights(const Shape& shape, const std::string& content) {
+  Files files;
+  files.write("model.json", model_json(shape));
+  files.write("model.safetensors", content);
+  return files.diagnose();
+}
+
+TEST(Folder, SaysThatWholeWeightsAreWhole) {
+  const Diagnosis diagnosis = with_weights(tiny, weights_file(all_tensors(tiny)));
+  EXPECT_NE(says(diagnosis, "weights-whole").find("90432 of 90432"), std::string::npos)
+      << says(diagnosis, "weights-whole");
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0);
+}
+
+TEST(Folder, NamesPlaceholders) {
+  auto tensors = all_tensors(tiny_untied);
+  for (auto& tensor : tensors) tensor.second = {0};
+  const Diagnosis all = with_weights(tiny_untied, weights_file(tensors));
+  EXPECT_NE(says(all, "weights-empty").find("(0 of 106816 parameters found)"), std::string::npos)
+      << says(all, "weights-empty");
+  EXPECT_EQ(exit_code_of(all, Engine::underkeel), 2);
+
+  tensors = all_tensors(tiny_untied);
+  tensors[0].second = {0};
+  const Diagnosis one = with_weights(tiny_untied, weights_file(tensors));
+  EXPECT_NE(
+      says(one, "weights-empty").find("model.embed_tokens.weight, of no elements where [256, 64]"),
+      std::string::npos)
+      << says(one, "weights-empty");
+}
+
+TEST(Folder, NamesWhatIsMissingDoubledOrOfAnotherShape) {
+  auto tensors = all_tensors(tiny);
+  tensors.emplace_back("lm_head.weight", std::vector<std::int64_t>{256, 64});
+  EXPECT_NE(
+      says(with_weights(tiny, weights_file(tensors)), "tied-head-doubled").find("32.8 KB twice"),
+      std::string::npos);
+
+  tensors = all_tensors(tiny);
+  tensors.pop_back();
+  EXPECT_NE(
+      says(with_weights(tiny, weights_file(tensors)), "weights-missing").find("model.norm.weight"),
+      std::string::npos);
+
+  tensors = all_tensors(tiny);
+  tensors[1].second = {64, 32};
+  EXPECT_NE(says(with_weights(tiny, weights_file(tensors)), "weights-other-shape")
+                .find("[64, 64] is due"),
+            std::string::npos);
+}
+
+TEST(Folder, ReportsABrokenFileAndABrokenIndex) {
+  const std::string content = weights_file(all_tensors(tiny));
+  const Diagnosis cut = with_weights(tiny, content.substr(0, content.size() - 10));
+  EXPECT_FALSE(found(cut, "weights-broken").empty());
+
+  Files files;
+  files.write("model.json", model_json(tiny));
+  files.write("model-00001-of-00002.safetensors", content);
+  test::write_text(files.at("model.safetensors.index.json"),
+                   R"({"metadata": {"total_size": 4}, "weight_map": {"lm_head.weight":
+                       "model-00002-of-00002.safetensors"}})");
+  EXPECT_FALSE(found(files.diagnose(), "weights-broken").empty());
+}
+
+const char* adapter_json =
+    R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]})";
+
+TEST(Folder, NamesAnAdapterFileOfFortyBytes) {
+  Files files;
+  files.write("model.json", model_json(tiny));
+  files.write("adapter_config.json", adapter_json);
+  const std::string header = R"({"__metadata__":{"format":"pt"}})";
+  std::string size(8, '\0');
+  size[0] = static_cast<char>(header.size());
+  files.write("adapter_model.safetensors", size + header);
+
+  const std::string text = says(files.diagnose(), "adapter-lacks-tensors");
+
+  EXPECT_NE(text.find("(40 bytes) holds 0 tensors, 8 are due"), std::string::npos) << text;
+}
+
+TEST(Folder, NamesAnAdapterThatWasNeverTrained) {
+  for (const bool trained : {false, true}) {
+    Files files;
+    files.write("model.json", model_json(tiny));
+    files.write("adapter_config.json", adapter_json);
+    std::vector<std::pair<std::string, std::vector<std::int64_t>>> tensors;
+    for (const int layer : {0, 1})
+      for (const char* module : {"q_proj", "v_proj"})
+        for (const char* part : {"A", "B"})
+          tensors.emplace_back(
+              fmt::format("base_model.model.model.layers.{}.self_attn.{}.lora_{}.weight", layer,
+                          module, part),
+              std::vector<std::int64_t>{4, 64});
+    files.write("adapter_model.safetensors", weights_file(tensors, trained ? 1 : 0));
+    EXPECT_EQ(found(files.diagnose(), "adapter-never-trained").size(), trained ? 0u : 1u);
+  }
+}
+
+TEST(Folder, KnowsWhichCheckpointIsTheNewestCompleteOne) {
+  Files files;
+  files.question.paths.push_back(files.at("out"));
+  for (const char* step : {"100", "200", "300"})
+    test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / "trainer_state.json",
+                     "{}");
+  for (const char* step : {"100", "200"})
+    test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / "model.safetensors",
+                     "x");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_NE(says(diagnosis, "checkpoint-newest").find("step 200"), std::string::npos)
+      << says(diagnosis, "checkpoint-newest");
+  EXPECT_NE(says(diagnosis, "checkpoint-not-complete").find("no weights"), std::string::npos);
+}
+
+TEST(Folder, CountsTheRanksOfADeepspeedCheckpoint) {
+  Files files;
+  files.question.paths.push_back(files.at("ds"));
+  test::write_text(files.at("ds") / "latest", "global_step5\n");
+  for (const int rank : {0, 1, 2, 3})
+    test::write_text(files.at("ds") / "global_step5" /
+                         fmt::format("bf16_zero_pp_rank_{}_mp_rank_00_optim_states.pt", rank),
+                     "x");
+  EXPECT_FALSE(found(files.diagnose(), "checkpoint-whole").empty());
+  files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 99})");
+  const std::string other = says(files.diagnose(), "checkpoint-of-other-ranks");
+  EXPECT_NE(other.find("written by 4 ranks, while 8 would run"), std::string::npos) << other;
+  EXPECT_NE(other.find("universal"), std::string::npos);
+
+  std::filesystem::remove(files.at("ds") / "global_step5" /
+                          "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt");
+  EXPECT_FALSE(found(files.diagnose(), "checkpoint-lacks-ranks").empty());
+  std::filesystem::remove_all(files.at("ds") / "global_step5");
+  EXPECT_FALSE(found(files.diagnose(), "checkpoint-latest-is-gone").empty());
+}
+
+TEST(Folder, TellsAStopTokenThatTheTemplateDoesNotWrite) {
+  Files files;
+  files.write("tokenizer_config.json",
+              R"({"eos_token": "<|endoftext|>", "pad_token": {"content": "<|endoftext|>"}})");
+  files.write("train.yaml", "model_name_or_path: m\nfinetuning_type: full\ntemplate: chatml\n");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_NE(says(diagnosis, "stop-token-differs").find("<|im_end|>"), std::string::npos)
+      << says(diagnosis, "stop-token-differs");
+  EXPECT_FALSE(found(diagnosis, "padding-is-the-end").empty());
+}
+
+}  // namespace
+}  // namespace underkeel::doctor
