@@ -2,6 +2,7 @@
 
 #include "train/generate.h"
 
+#include <charconv>
 #include <cstdio>
 #include <memory>
 
@@ -84,7 +85,17 @@ void add_generate(CLI::App& app, Chosen& chosen) {
                    "draw among the likeliest tokens that hold this share (1)")
       ->check(CLI::Range(0.0, 1.0))
       ->check(is_a_number());
-  command->add_option("--seed", request->sampling.seed, "of the draws (42)");
+  command->add_option("--seed", request->sampling.seed, "of the draws (42)")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            std::uint64_t value = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            return error == std::errc() && end == text.data() + text.size()
+                       ? std::string()
+                       : text + " is no whole number from 0 to 18446744073709551615";
+          },
+          ""));
   command->callback([request, &chosen] { chosen.run = [request] { return run(*request); }; });
 }
 

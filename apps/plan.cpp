@@ -139,6 +139,11 @@ Result<void> run(const Words& words) {
   UK_TRY_VOID(check_gpu_count(words, machine, config));
   std::string data_text;
   if (words.data) {
+    UK_TRY_VOID(planner::check_shortest(
+        {.model = model,
+         .run = config,
+         .machine = machine,
+         .placement = planner::spread_evenly(machine, config.ranks, false)}));
     UK_TRY(text, read_data(config, model, folder));
     data_text = std::move(text);
   }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/units.h"
 
@@ -12,7 +13,8 @@ namespace underkeel::apps {
 namespace {
 
 // "device=80GiB,host=100GiB" as changes of the run file.
-Result<std::vector<std::string>> memory_changes(const std::string& text) {
+Result<std::vector<std::string>> memory_changes(const std::vector<std::string>& flags) {
+  const std::string text = fmt::format("{}", fmt::join(flags, ","));
   std::vector<std::string> changes;
   std::vector<std::string> spaces;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -63,7 +65,8 @@ std::shared_ptr<RunArguments> add_run_arguments(CLI::App& command) {
   command
       .add_option("--memory", arguments->memory,
                   "budgets: SPACE=SIZE[,SPACE=SIZE]; device: of one rank, host: of one node")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      ->allow_extra_args(false)  // one value a flag: words behind it are changes of the run file
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   return arguments;
 }
 

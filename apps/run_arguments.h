@@ -20,7 +20,7 @@ struct RunArguments {
   std::filesystem::path run_file;
   std::vector<std::string> changes;  // key=value, as written
   std::optional<int> ranks;          // --ranks
-  std::string memory;                // --memory, as written
+  std::vector<std::string> memory;   // --memory, as written
 
   /// `changes`, then those that the flags stand for: flags win.
   Result<std::vector<std::string>> all_changes() const;

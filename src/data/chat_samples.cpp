@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "io/checksum.h"
 
 namespace underkeel::data {
 
@@ -82,6 +83,15 @@ Result<void> ChatSamples::append(std::uint32_t record, std::vector<TokenWord>& w
   }
   if (!words.empty()) into.sequence_lengths.push_back(static_cast<std::int32_t>(words.size()));
   return {};
+}
+
+std::uint64_t ChatSamples::cut_checksum() const {
+  io::Checksum checksum;
+  checksum.update(std::as_bytes(std::span(records_)));
+  checksum.update(std::as_bytes(std::span(pack_begins_)));
+  const bool is_shared = options_.packing && options_.attention == PackingAttention::shared;
+  checksum.update(std::as_bytes(std::span(&is_shared, 1)));
+  return checksum.value();
 }
 
 Result<void> ChatSamples::read(std::int64_t index, Sample& into) const {

@@ -28,6 +28,7 @@ class ChatSamples final : public SampleSource {
   std::int64_t count() const override;
   std::int64_t largest_tokens() const override { return largest_tokens_; }
   Result<void> read(std::int64_t index, Sample& into) const override;
+  std::uint64_t cut_checksum() const override;
 
   std::int64_t record_count() const { return static_cast<std::int64_t>(records_.size()); }
   std::int64_t used_tokens() const { return used_tokens_; }

@@ -28,15 +28,16 @@ class Loader {
   Result<Datasets> run() {
     UK_TRY_VOID(check_options());
     UK_TRY(training, read_sets(options_.names));
-    io::Checksum identity = begin_identity();
+    const std::string training_records = records_identity();
     UK_TRY(evaluation, read_sets(options_.evaluation_names));
     UK_TRY_VOID(split(training, evaluation));
-    identity.update(std::as_bytes(std::span(training)));
-    loaded_.training_identity = io::checksum_text(identity.value());
     UK_TRY_VOID(make_source(training, "train", loaded_.training, loaded_.training_figures));
+    loaded_.training_identity = identity_of(training_records, *loaded_.training);
     if (!evaluation.empty())
       UK_TRY_VOID(
           make_source(evaluation, "evaluate", loaded_.evaluation, loaded_.evaluation_figures));
+    if (loaded_.evaluation)
+      loaded_.evaluation_identity = identity_of(records_identity(), *loaded_.evaluation);
     note_attention();
     return std::move(loaded_);
   }
@@ -75,18 +76,15 @@ class Loader {
     return {};
   }
 
-  // Of the training records, as long as the store holds no others, and of what cuts them into samples.
-  io::Checksum begin_identity() const {
-    const SpecialTokens& special = tokenizer_.special_tokens();
-    const bool has_begin = is_text() && special.add_begin && special.begin;
-    const std::string parts = fmt::format(
-        "{:016x} {} {} {} {} {} {} {} {}", store_->content_checksum(), is_text(),
-        options_.cutoff_tokens, options_.packing, options_.attention == PackingAttention::shared,
-        options_.batches.batch_records, options_.batches.shards, has_begin ? special.begin->id : -1,
-        store_->end_token());
+  // Of the records that the store holds now, without how they are cut.
+  std::string records_identity() const {
+    return fmt::format("{:016x} {}", store_->content_checksum(), store_->end_token());
+  }
+  static std::string identity_of(const std::string& records, const SampleSource& source) {
+    const std::string parts = fmt::format("{} {:016x}", records, source.cut_checksum());
     io::Checksum identity;
     identity.update(std::as_bytes(std::span(parts)));
-    return identity;
+    return io::checksum_text(identity.value());
   }
 
   // Record numbers of the sets, in the order that the run uses.

@@ -75,6 +75,7 @@ struct Datasets {
   std::vector<DatasetFigures> sets;
   /// The same for the same training samples in the same order, whatever they were read from.
   std::string training_identity;
+  std::string evaluation_identity;     // empty without an evaluation
   std::int32_t largest_token_id = -1;  // must be below the model's vocabulary size
   SplitFigures training_figures;
   SplitFigures evaluation_figures;

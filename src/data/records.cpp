@@ -240,6 +240,20 @@ class DatasetReader {
     return {};
   }
 
+  // What the file may be instead.
+  std::string other_kind() const {
+    if (first_keys_.size() != 1) return {};
+    const std::string& only = first_keys_[0];
+    if (only.find_first_of(";\t|") != std::string::npos)
+      return "values are separated by commas: write the file anew, or as JSON lines";
+    if (only == "data" || only == "examples" || only == "train")
+      return fmt::format(
+          "the records seem to be a list under `{}`: the file has to be that list itself", only);
+    if (rules_.content == RecordContent::conversation && (only == "text" || only == "content"))
+      return "plain text trains with stage: pt";
+    return {};
+  }
+
   // A column that no record has is a mistake in the description, not in the records.
   Result<void> check_columns() const {
     if (first_keys_.empty()) return {};
@@ -252,6 +266,7 @@ class DatasetReader {
                                  : first_keys_.size() == 1 ? first_keys_[0]
                                                            : std::string();
       std::string fix = other_format();
+      if (fix.empty()) fix = other_kind();
       if (fix.empty() && !better.empty())
         fix = fmt::format(R"("columns": {{"{}": "{}"}})", column.key, better);
       return fail(

@@ -36,6 +36,8 @@ class SampleSource {
   /// The most tokens that a sample can have.
   virtual std::int64_t largest_tokens() const = 0;
   virtual Result<void> read(std::int64_t index, Sample& into) const = 0;
+  /// Of all that makes samples out of stored records: the same for the same cut.
+  virtual std::uint64_t cut_checksum() const = 0;
 };
 
 }  // namespace underkeel::data

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "io/checksum.h"
 
 namespace underkeel::data {
 
@@ -55,6 +56,29 @@ void TextSamples::cut_blocks() {
 
 std::int64_t TextSamples::count() const {
   return static_cast<std::int64_t>(options_.packing ? blocks_.size() : order_.size());
+}
+
+std::uint64_t TextSamples::cut_checksum() const {
+  io::Checksum checksum;
+  const auto add = [&](std::int64_t value) {
+    checksum.update(std::as_bytes(std::span(&value, 1)));
+  };
+  if (!options_.packing) {
+    for (const std::uint32_t document : order_) {
+      add(document);
+      add(std::min(store_->length_of(document), options_.cutoff_tokens));
+    }
+    return checksum.value();
+  }
+  add(options_.cutoff_tokens);
+  add(options_.block_begin ? *options_.block_begin : -1);
+  add(options_.attention == PackingAttention::shared);
+  checksum.update(std::as_bytes(std::span(order_)));
+  for (const Block& block : blocks_) {
+    add(block.position);
+    add(block.offset);
+  }
+  return checksum.value();
 }
 
 Result<void> TextSamples::read(std::int64_t index, Sample& into) const {

@@ -34,6 +34,7 @@ class TextSamples final : public SampleSource {
   std::int64_t count() const override;
   std::int64_t largest_tokens() const override { return largest_tokens_; }
   Result<void> read(std::int64_t index, Sample& into) const override;
+  std::uint64_t cut_checksum() const override;
 
   /// Tokens of the documents that are in no sample: block rests, tails beyond the cut-off.
   std::int64_t dropped_tokens() const { return dropped_tokens_; }

@@ -216,7 +216,10 @@ Result<CheckpointList> list_checkpoints(FileSystem& files, const std::string& ou
     const auto skip = [&](std::string reason) {
       list.skipped.push_back({folder, std::move(reason)});
     };
-    if (entry.name.starts_with(temporary_prefix)) skip("the save was not finished");
+    if (entry.name.starts_with(temporary_prefix)) {
+      skip("the save was not finished");
+      list.skipped.back().is_unfinished = true;
+    }
     const auto step = step_of(entry.name);
     if (!step || entry.kind != FileKind::folder) continue;
     if (!files.exists(join_path(folder, manifest_file))) {

@@ -59,6 +59,7 @@ struct CheckpointList {
   struct Skipped {
     std::string folder;
     std::string reason;
+    bool is_unfinished = false;  // left by a save that was killed: never was one
   };
   std::vector<Complete> complete;  // newest first
   std::vector<Skipped> skipped;    // looks like a checkpoint and is none, by name

@@ -244,4 +244,16 @@ Result<void> check_fit(const plan::Plan& plan, const FitQuestion& question) {
   return tl::unexpected(does_not_fit(plan, room, *shortage, advise(question, *shortage)));
 }
 
+Result<void> check_shortest(const FitQuestion& question) {
+  const plan::Plan plan = make_plan_on(question);
+  const Result<void> fits = check_fit(plan, question);
+  if (fits) return {};
+  spec::RunConfig shortest = question.run;
+  shortest.data.longest_sample = 1;
+  const FitQuestion smaller{question.model, shortest, question.machine, question.placement};
+  const Room room = room_of(shortest, question.machine, question.placement);
+  if (!shortage_of(make_plan_on(smaller), room)) return {};
+  return fits;
+}
+
 }  // namespace underkeel::planner

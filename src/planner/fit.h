@@ -98,4 +98,9 @@ Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& sho
 /// Errors:  does_not_fit.
 Result<void> check_fit(const plan::Plan& plan, const FitQuestion& question);
 
+/// Before the data are known: refuses what would not fit even with the shortest samples, with the figures of the
+/// cut-off.
+/// Errors:  does_not_fit.
+Result<void> check_shortest(const FitQuestion& question);
+
 }  // namespace underkeel::planner

@@ -32,6 +32,12 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& words, Pro
           {.key = fmt::format("`{}`", word), .what = "key=value is wanted on the command line"});
       continue;
     }
+    if (equals + 1 == word.size()) {
+      problems.add({.key = fmt::format("`{}`", word),
+                    .what = "a value is missing behind `=`",
+                    .fix = "an empty shell variable? null stands for none"});
+      continue;
+    }
     // A text that starts like YAML's punctuation still is one value: write it in a list.
     auto value = read_yaml("[" + word.substr(equals + 1) + "]", "the command line");
     if (!value || value->items.size() > 1) value = read_yaml(word.substr(equals + 1), "");

@@ -42,7 +42,9 @@ Result<void> CheckpointSource::read(const plan::UnitTensor& tensor, plan::StateP
         ErrorCode::bad_file,
         fmt::format("the checkpoint has no `{}`", stored_name(part, tensor.name)),
         checkpoint_.folder,
-        "resume with `underkeel.resume_weights_only=true`: the moments then start from zero");
+        part == plan::StatePart::weights
+            ? "resume with the model that this checkpoint was made from"
+            : "resume with `underkeel.resume_weights_only=true`: the moments then start from zero");
   const io::CheckpointTensor& stored = *found->second;
   if (stored.shape != tensor.shape)
     return fail(ErrorCode::bad_file,

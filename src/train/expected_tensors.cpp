@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "io/model_files.h"
 
 namespace underkeel::train {
 
@@ -25,7 +26,18 @@ Result<std::vector<std::string>> check_weights(io::FileSystem& files, const std:
                                     .read_values = false,
                                     .allow_unexpected = true,
                                     .buffer_bytes = mebibyte}));
-  if (report.sound()) return std::move(report.warnings);
+  if (report.sound()) {
+    UK_TRY(found, io::open_model_files(files, folder));
+    for (const io::ExpectedTensor& tensor : expected.tensors) {
+      const auto place = found.find(tensor.name);
+      const auto& type = place->entry.type;
+      if (type != DType::f32 && type != DType::bf16 && type != DType::f16)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("tensor `{}` has type {}", tensor.name, place->entry.dtype_text),
+                    place->path, "store the weights as F32, BF16 or F16");
+    }
+    return std::move(report.warnings);
+  }
   Error problem = report.problems.front();
   if (problem.fix.empty())
     problem.fix = fmt::format(

@@ -79,22 +79,7 @@ MemoryToCome memory_to_come(const Job& job) {
           .order_bytes = ranks * 2 * job.datasets.training->count() *
                          static_cast<std::int64_t>(sizeof(std::uint32_t)),
           .driver_bytes = job.gpu ? driver_host_bytes(job) : 0,
-          .transport_bytes = ranks == 1 && job.world_size > 1 ? 32 * mebibyte : 0};
-}
-
-// A run that would not fit even with the shortest samples is refused before the data are read; the figures are
-// those of the cut-off.
-Result<void> check_smallest(const planner::FitQuestion& question) {
-  const plan::Plan plan = planner::make_plan_on(question);
-  const Result<void> fits = planner::check_fit(plan, question);
-  if (fits) return {};
-  spec::RunConfig shortest = question.run;
-  shortest.data.longest_sample = 1;
-  const planner::FitQuestion smaller{question.model, shortest, question.machine,
-                                     question.placement};
-  const planner::Room room = planner::room_of(shortest, question.machine, question.placement);
-  if (!planner::shortage_of(planner::make_plan_on(smaller), room)) return {};
-  return fits;
+          .transport_bytes = ranks == 1 && job.world_size > 1 ? 20 * mebibyte : 0};
 }
 
 void take_data(RunData data, Job& job) {
@@ -114,6 +99,14 @@ data::SamplerConfig Job::sampler_config(int rank) const {
 
 std::int64_t Job::sequences_per_step() const {
   return run.sequences_per_micro_batch * run.accumulation_steps * world_size;
+}
+
+ResumedRun Job::as_resumed() const {
+  return {.run = run,
+          .model = model,
+          .data = data_identity(),
+          .sequences_per_step = sequences_per_step(),
+          .evaluation = datasets.evaluation_identity};
 }
 
 DataIdentity Job::data_identity() const {
@@ -177,8 +170,12 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   const planner::Placement placement{.world_size = world_size,
                                      .ranks_on_node = world.ranks_on_node,
                                      .ranks_are_processes = comm::started_by_mpi()};
-  UK_TRY_VOID(check_smallest({job.model, run, machine, placement}));
+  UK_TRY_VOID(planner::check_shortest({job.model, run, machine, placement}));
 
+  if (std::error_code status; std::filesystem::exists(job.run.output, status) &&
+                              !std::filesystem::is_directory(job.run.output, status))
+    return fail(ErrorCode::bad_config, "the output folder is a file", job.output(),
+                "name a folder: output_dir");
   UK_TRY_VOID(files.make_folders(job.output()));
   io::CheckpointList standing;
   UK_TRY(resume, find_resume(files, run, standing));
@@ -256,11 +253,9 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
           end_token_note(job.template_files, end_tokens_of(generation_text, job.model_config_text)))
     job.notes.push_back(std::move(*note));
   if (job.resume) {
-    UK_TRY(changed, check_same_run(files, *job.resume,
-                                   {.run = job.run,
-                                    .model = job.model,
-                                    .data = job.data_identity(),
-                                    .sequences_per_step = job.sequences_per_step()}));
+    const ResumedRun now = job.as_resumed();
+    UK_TRY(changed, check_same_run(files, *job.resume, now));
+    job.resume->compares_evaluations = is_same_evaluation(job.resume->progress, now);
     job.notes.insert(job.notes.end(), changed.begin(), changed.end());
     job.notes.push_back(fmt::format(
         "going on after step {} of {} from {}{}", job.resume->progress.step, job.total_steps,

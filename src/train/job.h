@@ -46,6 +46,7 @@ struct Job {
   std::string output() const { return run.output.string(); }
   data::SamplerConfig sampler_config(int rank) const;
   DataIdentity data_identity() const;
+  ResumedRun as_resumed() const;
   std::int64_t sequences_per_step() const;  // of all ranks
   /// config.json, tokenizer and generation files for a folder that is to be opened elsewhere.
   Result<std::vector<ExtraFile>> folder_files(io::FileSystem& files) const;

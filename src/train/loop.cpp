@@ -168,9 +168,10 @@ Result<void> RankLoop::run() {
     position_ = job_.resume->progress.position;
     overflows_.resume(job_.resume->progress);
     UK_TRY(state, read_trainer_state(files_, *job_.resume, is_first() || follows_plateau()));
-    best_ = state.best;
+    if (job_.resume->compares_evaluations) best_ = state.best;
     for (const LogEntry& entry : state.history)
-      if (entry.kind == LogEntry::Kind::evaluation) plateau_.add(entry.value("eval_loss"));
+      if (job_.resume->compares_evaluations && entry.kind == LogEntry::Kind::evaluation)
+        plateau_.add(entry.value("eval_loss"));
     UK_TRY_VOID(log_.begin(ResumePoint{job_.resume->checkpoint.folder, std::move(state)}));
   } else {
     UK_TRY_VOID(log_.begin(std::nullopt));
@@ -377,8 +378,13 @@ Result<Error> RankLoop::not_finite(const StepRecord& record, const std::string& 
   progress_.end();
   return Error{
       ErrorCode::not_finite, what, fmt::format("step {} of {}", step_ + 1, job_.total_steps),
-      "lower learning_rate, or look at the samples of this step; the newest checkpoint holds the "
-      "weights of before"};
+      step_ == 0
+          ? fmt::format(
+                "`underkeel inspect --verify {}` tells whether the weights themselves are numbers",
+                job_.model_folder.string())
+          : "lower learning_rate, or look at the samples of this step; the newest checkpoint holds "
+            "the "
+            "weights of before"};
 }
 
 // True: the run ends here. An fp16 run passes over a step whose gradients are not finite.

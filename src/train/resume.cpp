@@ -1,11 +1,15 @@
 #include "train/resume.h"
 
+#include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "io/model_files.h"
+#include "io/weight_index.h"
 #include "train/side_files.h"
 
 namespace underkeel::train {
@@ -36,41 +40,82 @@ constexpr std::array data_keys = {"dataset",
                                   "disable_shuffling",
                                   "dataloader_drop_last",
                                   "underkeel.packing_attention"};
-// Values that may change between two parts of a run, and change its curve.
-constexpr std::array curve_keys = {"learning_rate",
-                                   "lr_scheduler_type",
-                                   "lr_scheduler_kwargs",
-                                   "warmup_ratio",
-                                   "warmup_steps",
-                                   "num_train_epochs",
-                                   "max_steps",
-                                   "weight_decay",
-                                   "adam_beta1",
-                                   "adam_beta2",
-                                   "adam_epsilon",
-                                   "max_grad_norm",
-                                   "bf16",
-                                   "fp16",
-                                   "per_device_train_batch_size",
-                                   "gradient_accumulation_steps",
-                                   "deepspeed.zero_optimization.stage"};
+// Values that change neither weights nor what is reported of them: places, what is printed, and what is worked out.
+constexpr std::array quiet_keys = {"output_dir",
+                                   "model_name_or_path",
+                                   "dataset_dir",
+                                   "deepspeed",
+                                   "run_name",
+                                   "overwrite_cache",
+                                   "overwrite_output_dir",
+                                   "resume_from_checkpoint",
+                                   "logging_steps",
+                                   "logging_strategy",
+                                   "plot_loss",
+                                   "report_to",
+                                   "save_steps",
+                                   "save_strategy",
+                                   "save_total_limit",
+                                   "preprocessing_num_workers",
+                                   "underkeel.threads",
+                                   "underkeel.ranks",
+                                   "underkeel.device",
+                                   "underkeel.memory.host",
+                                   "underkeel.memory.device",
+                                   "underkeel.token_cache",
+                                   "underkeel.recompute",
+                                   "underkeel.collective_time_limit",
+                                   "underkeel.resume_weights_only",
+                                   "updates per epoch",
+                                   "total steps",
+                                   "warm-up steps"};
 
-/// `KEY was A, is B` for each key that two texts of values_file both have with another value.
-std::vector<std::string> changed_values(std::span<const char* const> keys, const Json& before,
-                                        const Json& now) {
-  std::vector<std::string> changed;
-  const auto value_of = [](const Json& values, const char* key) -> const Json* {
-    if (!values.is_object()) return nullptr;
-    const auto found = values.find(key);
-    if (found == values.end() || !found->is_object() || !found->contains("value")) return nullptr;
-    return &found->at("value");
+bool is_quiet(std::string_view key) {
+  return std::find(quiet_keys.begin(), quiet_keys.end(), key) != quiet_keys.end();
+}
+
+const Json* value_of(const Json& values, const std::string& key) {
+  if (!values.is_object()) return nullptr;
+  const auto found = values.find(key);
+  if (found == values.end() || !found->is_object() || !found->contains("value")) return nullptr;
+  return &found->at("value");
+}
+
+/// `KEY was A, is B`; nothing when both texts of values_file say the same of the key, or nothing.
+std::optional<std::string> change_of(const std::string& key, const Json& before, const Json& now) {
+  const Json* const a = value_of(before, key);
+  const Json* const b = value_of(now, key);
+  if (a == nullptr && b == nullptr) return std::nullopt;
+  if (a != nullptr && b != nullptr && *a == *b) return std::nullopt;
+  // Defaults are not always written down.
+  const auto is_default = [&](const Json& values) {
+    const auto source = values[key].find("source");
+    return source != values[key].end() && *source == "default";
   };
-  for (const char* key : keys) {
-    const Json* const a = value_of(before, key);
-    const Json* const b = value_of(now, key);
-    if (a != nullptr && b != nullptr && *a != *b)
-      changed.push_back(fmt::format("{} was {}, is {}", key, a->dump(), b->dump()));
-  }
+  if (a == nullptr && is_default(now)) return std::nullopt;
+  if (b == nullptr && is_default(before)) return std::nullopt;
+  return fmt::format("{} was {}, is {}", key, a == nullptr ? "not given" : a->dump(),
+                     b == nullptr ? "not given" : b->dump());
+}
+
+std::vector<std::string> changed_data_values(const Json& before, const Json& now) {
+  std::vector<std::string> changed;
+  for (const char* key : data_keys)
+    if (auto change = change_of(key, before, now)) changed.push_back(*std::move(change));
+  return changed;
+}
+
+/// Of all keys of either text but quiet ones.
+std::vector<std::string> changed_values(const Json& before, const Json& now) {
+  std::set<std::string> keys;
+  for (const Json* values : {&before, &now})
+    if (values->is_object())
+      for (const auto& [key, value] : values->items())
+        if (!is_quiet(key)) keys.insert(key);
+  std::vector<std::string> changed;
+  if (!before.is_object()) return changed;
+  for (const std::string& key : keys)
+    if (auto change = change_of(key, before, now)) changed.push_back(*std::move(change));
   return changed;
 }
 
@@ -93,6 +138,32 @@ class Differences {
   std::vector<std::string> found_;
 };
 
+std::string_view name_of(spec::RopeType type) {
+  switch (type) {
+    case spec::RopeType::plain:
+      return "default";
+    case spec::RopeType::linear:
+      return "linear";
+    case spec::RopeType::dynamic:
+      return "dynamic";
+    case spec::RopeType::llama3:
+      return "llama3";
+    case spec::RopeType::yarn:
+      return "yarn";
+  }
+  return "";
+}
+
+/// "512", or the window of each layer where they differ; 0: none.
+std::string windows_text(const spec::ModelSpec& model) {
+  const auto& windows = model.windows;
+  const bool is_one = std::all_of(windows.begin(), windows.end(),
+                                  [&](std::int64_t window) { return window == windows.front(); });
+  return windows.empty() ? "none"
+         : is_one        ? fmt::format("{}", windows.front())
+                         : fmt::format("{}", fmt::join(windows, " "));
+}
+
 /// What would be computed differently, in the words of config.json. Shapes of tensors that differ are found
 /// when they are read; these are also what shapes do not show.
 std::vector<std::string> differences(const spec::ModelSpec& before, const spec::ModelSpec& now) {
@@ -107,27 +178,40 @@ std::vector<std::string> differences(const spec::ModelSpec& before, const spec::
   all.add("head_dim", before.head_width, now.head_width);
   all.add("rms_norm_eps", before.norm_epsilon, now.norm_epsilon);
   all.add("tie_word_embeddings", before.tied_head, now.tied_head);
-  all.add("sliding window of each layer", fmt::format("{}", fmt::join(before.windows, " ")),
-          fmt::format("{}", fmt::join(now.windows, " ")));
-  all.add("rope type", static_cast<int>(before.rope.type), static_cast<int>(now.rope.type));
-  all.add("rope_theta", before.rope.theta, now.rope.theta);
-  all.add("rope factor", before.rope.factor, now.rope.factor);
-  all.add("rope low_freq_factor", before.rope.low_freq_factor, now.rope.low_freq_factor);
-  all.add("rope high_freq_factor", before.rope.high_freq_factor, now.rope.high_freq_factor);
-  all.add("rope beta_fast", before.rope.beta_fast, now.rope.beta_fast);
-  all.add("rope beta_slow", before.rope.beta_slow, now.rope.beta_slow);
-  all.add("rope attention_factor", before.rope.attention_scaling, now.rope.attention_scaling);
-  all.add("rope original_max_position_embeddings", before.rope.original_max_position_embeddings,
-          now.rope.original_max_position_embeddings);
+  all.add("attention_bias of q, k, v", before.qkv_bias, now.qkv_bias);
+  all.add("attention_bias of o", before.output_bias, now.output_bias);
+  all.add("mlp_bias", before.mlp_bias, now.mlp_bias);
+  all.add("norms of q and k", before.qk_norm, now.qk_norm);
+  all.add("sliding windows", windows_text(before), windows_text(now));
+  const spec::Rope& a = before.rope;
+  const spec::Rope& b = now.rope;
+  all.add("rope_type", name_of(a.type), name_of(b.type));
+  all.add("rope_theta", a.theta, b.theta);
+  if (a.type != b.type || a.type == spec::RopeType::plain) return all.found();
+  all.add("rope factor", a.factor, b.factor);
+  if (a.type == spec::RopeType::linear) return all.found();
+  all.add("rope original_max_position_embeddings", a.original_max_position_embeddings,
+          b.original_max_position_embeddings);
+  all.add("rope low_freq_factor", a.low_freq_factor, b.low_freq_factor);
+  all.add("rope high_freq_factor", a.high_freq_factor, b.high_freq_factor);
+  all.add("rope beta_fast", a.beta_fast, b.beta_fast);
+  all.add("rope beta_slow", a.beta_slow, b.beta_slow);
+  all.add("rope truncate", a.truncate, b.truncate);
+  all.add("rope attention_factor", a.attention_scaling, b.attention_scaling);
   return all.found();
 }
 
-std::string new_run_from(const std::string& checkpoint) {
+std::string new_run_from(io::FileSystem& files, const std::string& checkpoint) {
+  const bool has_weights = files.exists(io::join_path(checkpoint, io::single_weights_file)) ||
+                           files.exists(io::join_path(checkpoint, io::weight_index_file));
+  const std::string from =
+      has_weights ? fmt::format("model_name_or_path: {}", checkpoint)
+                  : fmt::format("`underkeel export {} FOLDER`, then model_name_or_path: FOLDER",
+                                checkpoint);
   return fmt::format(
-      "to begin anew: overwrite_output_dir: true; to train on from these weights: "
-      "model_name_or_path: {}, and "
-      "another output_dir",
-      checkpoint);
+      "to begin anew: overwrite_output_dir: true; to train on from these weights: {}, and another "
+      "output_dir",
+      from);
 }
 
 Result<void> check_model(io::FileSystem& files, const std::string& folder,
@@ -139,10 +223,10 @@ Result<void> check_model(io::FileSystem& files, const std::string& folder,
   return fail(
       ErrorCode::bad_config,
       fmt::format("the checkpoint was made from another model: {}", fmt::join(changed, "; ")),
-      folder, "resume with the model it was made from; " + new_run_from(folder));
+      folder, "resume with the model it was made from; " + new_run_from(files, folder));
 }
 
-Result<void> check_data(const Resume& resume, const DataIdentity& now,
+Result<void> check_data(io::FileSystem& files, const Resume& resume, const DataIdentity& now,
                         const std::vector<std::string>& changed) {
   const std::string& folder = resume.checkpoint.folder;
   const DataIdentity& before = *resume.progress.data;
@@ -158,7 +242,7 @@ Result<void> check_data(const Resume& resume, const DataIdentity& now,
     what += "they are shuffled differently";
   if (!changed.empty()) what += fmt::format(" ({})", fmt::join(changed, "; "));
   return fail(ErrorCode::bad_config, std::move(what), folder,
-              "give the run the data and values it had; " + new_run_from(folder));
+              "give the run the data and values it had; " + new_run_from(files, folder));
 }
 
 /// Another global batch has another number of steps in an epoch: what is counted in steps no longer means the same.
@@ -179,6 +263,10 @@ std::optional<std::string> batch_note(const Progress& before, const ResumedRun& 
 
 }  // namespace
 
+bool is_same_evaluation(const Progress& before, const ResumedRun& now) {
+  return before.evaluation.empty() || before.evaluation == now.evaluation;
+}
+
 DataIdentity DataIdentity::of(const data::SamplerConfig& order, std::string samples) {
   return {.samples = std::move(samples),
           .sample_count = order.sample_count,
@@ -192,6 +280,7 @@ std::string Progress::to_json() const {
             {"epoch", position.epoch},
             {"samples", position.samples},
             {"sequences_per_step", sequences_per_step},
+            {"evaluation", evaluation},
             {"trainer_state", trainer_state}};
   if (data)
     json["data"] = {{"samples", data->samples},
@@ -221,6 +310,7 @@ Result<Progress> Progress::from_json(std::string_view text, const std::string& w
       if (!json.at(key).is_number_integer()) return bad("cannot be read");
     read.step = json.at("step");
     read.position = {.epoch = json.at("epoch"), .samples = json.at("samples")};
+    if (json.contains("evaluation")) read.evaluation = json["evaluation"];
     if (json.contains("sequences_per_step")) read.sequences_per_step = json["sequences_per_step"];
     if (json.contains("data")) {
       const Json& data = json.at("data");
@@ -267,6 +357,17 @@ Result<std::optional<Resume>> find_resume(io::FileSystem& files, const spec::Run
     return std::optional<Resume>{};
   } else if (!run.resume_from.empty()) {
     const std::string manifest_path = io::join_path(run.resume_from, io::manifest_file);
+    if (!files.exists(manifest_path)) {
+      UK_TRY(there, io::list_checkpoints(files, run.resume_from));
+      std::vector<std::string> names;
+      for (const auto& each : there.complete) names.push_back(each.folder);
+      return fail(
+          ErrorCode::not_found, "there is no checkpoint of this engine", run.resume_from,
+          names.empty()
+              ? "name a folder checkpoint-N; without resume_from_checkpoint a run goes on from "
+                "the newest one of its output_dir"
+              : fmt::format("it holds {}", fmt::join(names, ", ")));
+    }
     if (run.resume_weights_only) {
       // The optimizer's files may be gone; what is needed of the manifest is the loop's state.
       UK_TRY(text, files.read_text(manifest_path, largest_side_file_bytes));
@@ -287,6 +388,18 @@ Result<std::optional<Resume>> find_resume(io::FileSystem& files, const spec::Run
   } else {
     UK_TRY(newest, io::newest_complete(files, output));
     found = std::move(newest);
+  }
+  const bool has_damaged = std::any_of(
+      standing.skipped.begin(), standing.skipped.end(),
+      [](const io::CheckpointList::Skipped& skipped) { return !skipped.is_unfinished; });
+  if (!found && has_damaged && !run.overwrite_output) {
+    std::string what = "checkpoints stand in the output folder and none of them is whole:";
+    for (const io::CheckpointList::Skipped& skipped : standing.skipped)
+      what += fmt::format("\n  {}: {}", skipped.folder, skipped.reason);
+    return fail(ErrorCode::bad_file, std::move(what), output,
+                "mend one (a file may be in a copy), name one with resume_from_checkpoint and "
+                "underkeel.resume_weights_only: true if its weights are whole, or begin anew with "
+                "overwrite_output_dir: true, which sets them aside");
   }
   if (!found) {
     if (!run.overwrite_output)
@@ -318,12 +431,17 @@ Result<std::vector<std::string>> check_same_run(io::FileSystem& files, const Res
   const Json values = Json::parse(spec::values_json(now.run), nullptr, false);
   std::vector<std::string> notes;
   if (resume.progress.data)
-    UK_TRY_VOID(check_data(resume, now.data, changed_values(data_keys, before, values)));
+    UK_TRY_VOID(check_data(files, resume, now.data, changed_data_values(before, values)));
   else
     notes.push_back(folder +
                     " does not say which samples it was trained on: they are not compared");
+  if (!resume.progress.evaluation.empty() && !is_same_evaluation(resume.progress, now))
+    notes.push_back(
+        "the evaluation samples are others than before: losses do not compare, and the best "
+        "evaluation so far "
+        "counts no more");
   if (const auto note = batch_note(resume.progress, now)) notes.push_back(*note);
-  if (const auto changed = changed_values(curve_keys, before, values); !changed.empty())
+  if (const auto changed = changed_values(before, values); !changed.empty())
     notes.push_back(fmt::format("changed since {}: {}", folder, fmt::join(changed, "; ")));
   return notes;
 }

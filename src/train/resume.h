@@ -40,6 +40,7 @@ struct Progress {
   std::string trainer_state;  // text of trainer_state.json; newer ones keep the history there alone
   std::optional<DataIdentity> data;     // absent in checkpoints of older versions
   std::int64_t sequences_per_step = 0;  // of all ranks; 0: not known
+  std::string evaluation;               // Datasets::evaluation_identity
   std::int64_t skipped_steps = 0;  // of `step`, over gradients that were not finite: no updates
   std::optional<LossScaleState> loss_scale;  // of an fp16 run
 
@@ -52,7 +53,8 @@ struct Progress {
 struct Resume {
   io::FoundCheckpoint checkpoint;
   Progress progress;
-  bool weights_only = false;  // moments start from zero
+  bool weights_only = false;         // moments start from zero
+  bool compares_evaluations = true;  // with those of this run
 };
 
 /// The checkpoint that `run` goes on from; nothing when it starts anew. `standing` gets what is in the
@@ -61,16 +63,22 @@ struct Resume {
 Result<std::optional<Resume>> find_resume(io::FileSystem& files, const spec::RunConfig& run,
                                           io::CheckpointList& standing);
 
-/// Refuses to go on with another model or in another order of samples than those the checkpoint was made
-/// with: the state would be read into shapes that happen to fit, samples come twice or never.
-/// Returns notes for the user: values that differ and may do so.
-/// Errors: bad_config, naming what differs.
+/// This run, as it is compared with a checkpoint.
 struct ResumedRun {
   const spec::RunConfig& run;
   const spec::ModelSpec& model;
   DataIdentity data;
   std::int64_t sequences_per_step = 0;
+  std::string evaluation;
 };
+
+/// Whether losses of evaluations compare with those of the checkpoint.
+bool is_same_evaluation(const Progress& before, const ResumedRun& now);
+
+/// Refuses to go on with another model or in another order of samples than those the checkpoint was made
+/// with: the state would be read into shapes that happen to fit, samples come twice or never.
+/// Returns notes for the user: values that differ and may do so.
+/// Errors: bad_config, naming what differs.
 Result<std::vector<std::string>> check_same_run(io::FileSystem& files, const Resume& resume,
                                                 const ResumedRun& now);
 

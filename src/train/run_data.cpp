@@ -166,8 +166,9 @@ data::DatasetOptions options_of(const RunDataRequest& request, const data::Templ
 
 std::optional<std::int64_t> memory_for_data(const planner::Room& room) {
   if (!room.node) return std::nullopt;
-  return room.node->size_bytes -
-         planner::process_count(room.placement) * planner::process_overhead_bytes(0, 0);
+  const std::int64_t left = room.node->size_bytes - planner::process_count(room.placement) *
+                                                        planner::process_overhead_bytes(0, 0);
+  return std::max<std::int64_t>(left, 0);
 }
 
 data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t sample_count,

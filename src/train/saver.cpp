@@ -106,6 +106,7 @@ Result<void> Saver::begin(Progress progress) {
     progress.trainer_state = state.without_history().to_json();
     progress.data = job_.data_identity();
     progress.sequences_per_step = job_.sequences_per_step();
+    progress.evaluation = job_.datasets.evaluation_identity;
     request.state = progress.to_json();
   }
   request.report = reports_of(job_.checkpoint_files);

@@ -168,6 +168,35 @@ TEST_F(ResumeOfAChangedRun, IsRefusedWithAnotherModelOfTheSameShapes) {
   expect_refusal(resume(), "rms_norm_eps was");
 }
 
+TEST_F(ResumeOfAChangedRun, GoesOnWhenOnlyWhatMakesNoSamplesChanged) {
+  const Ended ended =
+      resume({"preprocessing_num_workers=4", "preprocessing_batch_size=100", "cutoff_len=300",
+              "underkeel.packing_attention=shared", "save_steps=2"});
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_EQ(last_step(made_.output), 8);
+}
+
+TEST_F(ResumeOfAChangedRun, IsRefusedWhenNoCheckpointIsWholeInsteadOfBeginningAnew) {
+  fs::remove(made_.output / "checkpoint-4" / "config.json");
+  fs::remove(made_.output / "model.safetensors");
+
+  const Ended ended = resume();
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("none of them is whole"));
+  EXPECT_THAT(ended.output, HasSubstr("config.json"));
+  EXPECT_TRUE(fs::exists(made_.output / "checkpoint-4"));
+  EXPECT_EQ(resume({"overwrite_output_dir=true"}).exit_code, 0);
+}
+
+TEST_F(ResumeOfAChangedRun, SaysWhereCheckpointsAreWhenTheOutputFolderIsNamed) {
+  const Ended ended = resume({"resume_from_checkpoint=" + made_.output.string()});
+
+  EXPECT_EQ(ended.exit_code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("checkpoint-4"));
+}
+
 TEST_F(ResumeOfAChangedRun, SaysWhichValuesOfTheCurveChanged) {
   const Ended ended = resume({"learning_rate=2.0e-4"});
 

@@ -2,8 +2,13 @@
 
 #include "train/resume.h"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 
+#include "support/model_folder.h"
+#include "support/temporary_folder.h"
+#include "support/text_files.h"
 #include "support/value_of.h"
 
 namespace underkeel::train {
@@ -72,6 +77,97 @@ TEST(LoopState, ThatIsNoneIsRefused) {
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().where, "here");
   }
+}
+
+/// A checkpoint with nothing but the description of its model, and a run that goes on from it.
+class SameRun : public testing::Test {
+ protected:
+  Result<std::vector<std::string>> check(const std::function<void(spec::ModelSpec&)>& change) {
+    spec::ModelSpec model = test::value_of(spec::read_model_config(folder_.path()));
+    change(model);
+    Resume resume;
+    resume.checkpoint.folder = folder_.path().string();
+    resume.progress = some_progress();
+    return check_same_run(
+        files_, resume,
+        {.run = run_, .model = model, .data = *resume.progress.data, .sequences_per_step = 8});
+  }
+  void write_config(const std::string& rope) {
+    std::string json = test::tiny_model_json();
+    json.insert(json.rfind('}'), rope);
+    test::write_text(folder_ / "config.json", test::complete_config(json));
+  }
+  test::TemporaryFolder folder_;
+  io::FileSystem files_;
+  spec::RunConfig run_;
+};
+
+TEST_F(SameRun, IsNotOneOfAnotherModelWhateverDiffers) {
+  write_config(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+                     "original_max_position_embeddings": 32})");
+  ASSERT_TRUE(check([](spec::ModelSpec&) {}));
+  const std::map<std::string, std::function<void(spec::ModelSpec&)>> changes = {
+      {"architectures", [](auto& m) { m.architecture = "Other"; }},
+      {"vocab_size", [](auto& m) { ++m.vocabulary; }},
+      {"hidden_size", [](auto& m) { ++m.width; }},
+      {"intermediate_size", [](auto& m) { ++m.feed_forward; }},
+      {"num_hidden_layers", [](auto& m) { ++m.layers; }},
+      {"num_attention_heads", [](auto& m) { ++m.query_heads; }},
+      {"num_key_value_heads", [](auto& m) { ++m.key_heads; }},
+      {"head_dim", [](auto& m) { ++m.head_width; }},
+      {"rms_norm_eps", [](auto& m) { m.norm_epsilon *= 2; }},
+      {"attention_bias of q, k, v", [](auto& m) { m.qkv_bias ^= true; }},
+      {"attention_bias of o", [](auto& m) { m.output_bias ^= true; }},
+      {"mlp_bias", [](auto& m) { m.mlp_bias ^= true; }},
+      {"norms of q and k", [](auto& m) { m.qk_norm ^= true; }},
+      {"tie_word_embeddings", [](auto& m) { m.tied_head ^= true; }},
+      {"sliding windows", [](auto& m) { m.windows[0] = 7; }},
+      {"rope_type", [](auto& m) { m.rope.type = spec::RopeType::linear; }},
+      {"rope_theta", [](auto& m) { m.rope.theta += 1; }},
+      {"rope factor", [](auto& m) { m.rope.factor += 1; }},
+      {"rope original_max_position_embeddings",
+       [](auto& m) { ++m.rope.original_max_position_embeddings; }},
+      {"rope beta_fast", [](auto& m) { m.rope.beta_fast += 1; }},
+      {"rope beta_slow", [](auto& m) { m.rope.beta_slow += 1; }},
+      {"rope truncate", [](auto& m) { m.rope.truncate ^= true; }},
+      {"rope attention_factor", [](auto& m) { m.rope.attention_scaling += 1; }}};
+  for (const auto& [name, change] : changes) {
+    const auto checked = check(change);
+
+    ASSERT_FALSE(checked) << name;
+    EXPECT_EQ(checked.error().code, ErrorCode::bad_config);
+    EXPECT_THAT(checked.error().what, HasSubstr(name + " was"));
+  }
+}
+
+TEST_F(SameRun, DoesNotMindValuesThatPlainRotationDoesNotRead) {
+  write_config("");
+
+  EXPECT_TRUE(check([](spec::ModelSpec& model) {
+    model.rope.original_max_position_embeddings *= 2;
+    model.max_position_embeddings *= 2;
+    model.rope.factor = 3;
+  }));
+}
+
+TEST_F(SameRun, TellsAnotherSizeOfAStepAndHowToKeepIt) {
+  write_config("");
+  Resume resume;
+  resume.checkpoint.folder = folder_.path().string();
+  resume.progress = some_progress();
+  resume.progress.sequences_per_step = 16;
+  run_.accumulation_steps = 2;
+
+  const auto notes =
+      check_same_run(files_, resume,
+                     {.run = run_,
+                      .model = test::value_of(spec::read_model_config(folder_.path())),
+                      .data = *resume.progress.data,
+                      .sequences_per_step = 8});
+
+  ASSERT_TRUE(notes);
+  EXPECT_THAT(*notes, testing::Contains(HasSubstr("took 16 sequences and takes 8")));
+  EXPECT_THAT(*notes, testing::Contains(HasSubstr("gradient_accumulation_steps=4")));
 }
 
 }  // namespace
