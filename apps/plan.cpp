@@ -1,5 +1,6 @@
 // underkeel plan RUN.yaml [key=value ...]: what a run will need, before anything is read or taken.
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -128,9 +129,30 @@ Result<void> check_gpu_count(const Words& words, const spec::HardwareSpec& machi
   return {};
 }
 
+// A machine that is described has a rank for each of its GPUs, unless someone says otherwise.
+Result<spec::RunConfig> on_all_gpus(const Words& words, spec::RunConfig config,
+                                    std::vector<std::string> changes) {
+  UK_TRY(machine, spec::read_hardware_file(words.hardware));
+  const std::int64_t gpus = machine.nodes * machine.gpus_per_node;
+  if (gpus <= 1) return config;
+  changes.push_back(fmt::format("underkeel.ranks={}", gpus));
+  UK_TRY(wider,
+         spec::read_run_file(words.run->run_file, changes, spec::WorldSize{gpus, words.hardware}));
+  wider.notes.push_back(fmt::format("{} ranks, one for each GPU of {}", gpus, words.hardware));
+  return wider;
+}
+
 Result<void> run(const Words& words) {
   UK_TRY(changes, words.run->all_changes());
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
+  const bool says_ranks = std::any_of(
+      config.provenance.begin(), config.provenance.end(), [](const spec::Provenance& entry) {
+        return entry.key == "underkeel.ranks" && entry.source != "default";
+      });
+  if (!words.hardware.empty() && !says_ranks) {
+    UK_TRY(on_all, on_all_gpus(words, std::move(config), std::move(changes)));
+    config = std::move(on_all);
+  }
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   UK_TRY(model, spec::read_model_config(folder));
   spec::resolve_auto(config, model.width);
