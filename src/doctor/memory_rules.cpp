@@ -157,6 +157,11 @@ void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& d
   diagnosis.deepspeed = forecast_of(*memory);
   for (Alternative& row : deepspeed_alternatives(*memory))
     diagnosis.alternatives.push_back(std::move(row));
+  if (!inputs.deepspeed)
+    diagnosis.findings.push_back({.id = "no-deepspeed-config",
+                                  .certainty = Certainty::estimate,
+                                  .engine = Engine::deepspeed,
+                                  .file = inputs.run->file});
   tell_verdict(*memory, diagnosis, inputs);
   tell_phases(*memory, diagnosis, inputs);
   tell_particulars(*memory, diagnosis, inputs);

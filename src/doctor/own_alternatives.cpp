@@ -1,6 +1,7 @@
 #include "doctor/own_alternatives.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -37,16 +38,6 @@ std::vector<Candidate> candidates_of(const spec::RunConfig& run) {
   return all;
 }
 
-/// Bytes of weights, gradients and optimizer on one rank: less than any plan of it takes.
-double state_bytes(const planner::FitQuestion& question, int stage) {
-  const auto psi = static_cast<double>(spec::parameter_count(question.model));
-  const double share = psi / static_cast<double>(question.placement.world_size);
-  const double element = question.run.precision == spec::Precision::f32 ? 4 : 2;
-  const double optimizer = question.run.precision == spec::Precision::f32 ? 8 : 12;
-  return element * (stage == 3 ? share : psi) + element * (stage >= 2 ? share : psi) +
-         optimizer * (stage >= 1 ? share : psi);
-}
-
 std::string words_of(const spec::RunConfig& run, const Candidate& candidate) {
   std::vector<std::string> words;
   if (candidate.stage != run.zero.stage)
@@ -61,10 +52,31 @@ std::string words_of(const spec::RunConfig& run, const Candidate& candidate) {
 
 }  // namespace
 
-std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) {
-  std::vector<Alternative> rows;
+double least_state_bytes(const planner::FitQuestion& question, int stage) {
+  const auto psi = static_cast<double>(spec::parameter_count(question.model));
+  const double share = psi / static_cast<double>(question.placement.world_size);
+  const double element = question.run.precision == spec::Precision::f32 ? 4 : 2;
+  const double optimizer = question.run.precision == spec::Precision::f32 ? 8 : 12;
+  return element * (stage == 3 ? share : psi) + element * (stage >= 2 ? share : psi) +
+         optimizer * (stage >= 1 ? share : psi);
+}
+
+double state_limit(const planner::FitQuestion& question) {
   const planner::Room room = planner::room_of(question.run, question.machine, question.placement);
   const auto& device = room.spaces[index(plan::MemorySpace::device)];
+  double limit = std::numeric_limits<double>::infinity();
+  if (device) limit = static_cast<double>(device->size_bytes);
+  if (room.device_is_host && room.node) {
+    const double share = static_cast<double>(room.node->size_bytes) /
+                         static_cast<double>(question.placement.ranks_on_node);
+    limit = std::min(limit, share);
+  }
+  return limit;
+}
+
+std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) {
+  std::vector<Alternative> rows;
+  const double limit = state_limit(question);
   int plans = 0;
   for (const Candidate& candidate : candidates_of(question.run)) {
     if (rows.size() == most_rows) break;
@@ -76,11 +88,11 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) 
                                           question.run.sequences_per_micro_batch / candidate.micro,
                     .changes = candidate.changes,
                     .words = words_of(question.run, candidate)};
-    const double state = state_bytes(question, candidate.stage);
-    if (device && state > static_cast<double>(device->size_bytes)) {
+    const double state = least_state_bytes(question, candidate.stage);
+    if (state > limit) {
       row.verdict = Verdict::fails;
       row.device_bytes = state;
-      row.device_margin_bytes = static_cast<double>(device->size_bytes) - state;
+      row.device_margin_bytes = limit - state;
       rows.push_back(std::move(row));
       continue;
     }

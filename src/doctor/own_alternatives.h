@@ -12,4 +12,10 @@ namespace underkeel::doctor {
 /// are planned; a row whose model state alone is beyond the budget fails without a plan.
 std::vector<Alternative> own_alternatives(const planner::FitQuestion& question);
 
+/// Bytes of weights, gradients and optimizer on one rank: less than any plan takes.
+double least_state_bytes(const planner::FitQuestion& question, int stage);
+/// What a rank may take of the memory that holds model state: the GPU's, or its share of the node's. Infinity when nobody
+/// said.
+double state_limit(const planner::FitQuestion& question);
+
 }  // namespace underkeel::doctor

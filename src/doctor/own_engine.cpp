@@ -175,8 +175,27 @@ class OwnEngine {
       diagnosis_.alternatives.push_back(std::move(row));
   }
 
+  /// A model whose state alone is beyond what CPU ranks have is not planned: that takes longer than an answer may.
+  bool is_hopeless(const planner::FitQuestion& question) {
+    const double limit = state_limit(question);
+    const double state = least_state_bytes(question, question.run.zero.stage);
+    if (question.machine.gpus_per_node > 0 || state <= limit) return false;
+    diagnosis_.underkeel.verdict = Verdict::fails;
+    append_alternatives(question);
+    diagnosis_.findings.push_back(
+        {.id = "underkeel-state-does-not-fit",
+         .severity = Severity::error,
+         .certainty = Certainty::bound,
+         .engine = Engine::underkeel,
+         .file = file_name(),
+         .slots = {{"state", amount(state)},
+                   {"limit", capacity(static_cast<std::int64_t>(limit))}}});
+    return true;
+  }
+
   void plan(spec::RunConfig run) {
     const planner::FitQuestion question = fit_question(run);
+    if (is_hopeless(question)) return;
     const spec::HardwareSpec& machine = question.machine;
     const plan::Plan plan = planner::make_plan_on(question);
     const planner::Room room = planner::room_of(run, machine, question.placement);

@@ -316,6 +316,11 @@ constexpr std::array wordings = {
              "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
              "{host}）"},
             {"the smallest change that fits: {cure}", "能放下的最小改动：{cure}"}},
+    Wording{"underkeel-state-does-not-fit",
+            {"does not fit: model state alone is {state} a rank, {limit} are there",
+             "放不下：仅模型状态每个 rank 就有 {state}，只有 {limit}"},
+            {"more ranks at a higher stage, or a machine with GPUs (--hardware)",
+             "在更高的 stage 用更多 rank，或用带 GPU 的机器（--hardware）"}},
     Wording{"ranks-counted",
             {"{ranks} ranks, {on_node} on a node: {source}",
              "{ranks} 个 rank，每节点 {on_node} 个：{source}"},

@@ -31,6 +31,13 @@ constexpr std::array wordings = {
          "就已知的机器信息而言能放下：{space}在{phase}需要 {low} 到 {high}，共有 {limit}"},
         {"give --hardware with gpu_mem_gib and host_ram_gib, or --memory device=..,host=..",
          "请给出含 gpu_mem_gib 和 host_ram_gib 的 --hardware，或 --memory device=..,host=.."}},
+    Wording{
+        "no-deepspeed-config",
+        {"there is no DeepSpeed config: its figures are those of stage 0, 16 bytes a parameter, "
+         "which the HF "
+         "Trainer's own loop takes as well",
+         "没有 DeepSpeed 配置：其数字按 stage 0 计，每参数 16 字节，HF Trainer 自己的循环也是如此"},
+        {}},
     Wording{"deepspeed-no-machine",
             {"no machine is given: a rank needs {low} to {high} of device memory; largest: {terms}",
              "没有给出机器：每个 rank 需要 {low} 到 {high} 设备内存；最大的几项：{terms}"},

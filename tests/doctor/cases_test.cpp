@@ -444,6 +444,19 @@ TEST(Cases, AMixtureOfExpertsIsRefusedByName) {
   EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 2);
 }
 
+TEST(Cases, AModelFarBeyondTheHostIsRefusedByItsState) {
+  const Diagnosis diagnosis = files_of({qwen_72b,
+                                        "",
+                                        "model_name_or_path: m\nfinetuning_type: full\nbf16: true\n"
+                                        "per_device_train_batch_size: 1\n",
+                                        {.gpus = 0, .gpu_gib = 0, .host_gib = 128}})
+                                  .diagnose();
+
+  EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::fails);
+  expect_says(diagnosis, "underkeel-state-does-not-fit", {"1163", "137.4 GB"});
+  EXPECT_EQ(found(diagnosis, "no-deepspeed-config").size(), 1u);
+}
+
 TEST(Cases, ChangesThatOurEngineProposesAreAccepted) {
   Files files = files_of({llama_7b,
                           R"("stage": 0)",
