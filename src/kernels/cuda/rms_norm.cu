@@ -57,6 +57,51 @@ __global__ void __launch_bounds__(forward_threads)
   }
 }
 
+/// The same for rows of 16-bit elements that a block holds in registers: each element is read once.
+template <int Packs, class T>
+__global__ void __launch_bounds__(forward_threads)
+    normalize_held(Rows<const T> x, const T* weight, Rows<T> y, float* rstd, std::int64_t groups,
+                   int width, float epsilon) {
+  __shared__ float shared[warp_size];
+  constexpr int n = pack_elements;
+  const std::int64_t row = blockIdx.x / groups;
+  const std::int64_t column = (blockIdx.x - row * groups) * width;
+  const T* from = x.at(row, column);
+  Pack<T, n> held[Packs];
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    const int i = (p * forward_threads + static_cast<int>(threadIdx.x)) * n;
+    if (i < width) held[p] = *reinterpret_cast<const Pack<T, n>*>(from + i);
+  }
+  float squares = 0.0f;
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    if ((p * forward_threads + static_cast<int>(threadIdx.x)) * n >= width) continue;
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      const float value = to_float(held[p].values[j]);
+      squares = fmaf(value, value, squares);
+    }
+  }
+  squares = reduce_block(squares, Sum{}, shared);
+  const double mean = static_cast<double>(squares) / static_cast<double>(width);
+  const auto factor = static_cast<float>(1.0 / sqrt(mean + static_cast<double>(epsilon)));
+  if (threadIdx.x == 0) rstd[blockIdx.x] = factor;
+  T* to = y.at(row, column);
+#pragma unroll
+  for (int p = 0; p < Packs; ++p) {
+    const int i = (p * forward_threads + static_cast<int>(threadIdx.x)) * n;
+    if (i >= width) continue;
+    float values[n];
+    float weights[n];
+    load<n>(weight + i, weights);
+#pragma unroll
+    for (int j = 0; j < n; ++j)
+      values[j] = to_float(from_float<T>(to_float(held[p].values[j]) * factor)) * weights[j];
+    store<n>(to + i, values);
+  }
+}
+
 template <class T>
 struct BackwardArgs {
   Rows<const T> x;
@@ -154,6 +199,142 @@ __global__ void __launch_bounds__(most_backward_threads) differentiate(BackwardA
   }
 }
 
+constexpr int team_threads = 128;
+constexpr int team_count = 4;
+
+/// Eight 16-bit elements in four registers.
+template <class T>
+struct Held {
+  uint4 bits;
+  __device__ void load(const T* from) { bits = *reinterpret_cast<const uint4*>(from); }
+  __device__ float at(int i) const { return to_float(reinterpret_cast<const T*>(&bits)[i]); }
+  /// Has the compiler convert once more rather than keep eight floats until then.
+  __device__ void forget_floats() {
+    asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w));
+  }
+};
+
+/// The same for wide rows of 16-bit elements: four teams take a block's rows in turn, so that one reads while
+/// another waits for its sum. The teams' parts of the weight's gradient are added in order.
+template <int Packs, class T>
+__global__ void __launch_bounds__(team_count* team_threads, 1)
+    differentiate_by_teams(BackwardArgs<T> args) {
+  extern __shared__ __align__(16) unsigned char memory[];  // the weight; later its gradient in f32
+  constexpr int n = pack_elements;
+  constexpr int warps = team_threads / warp_size;
+  __shared__ float sums[2][team_count][warps];
+  const int team = static_cast<int>(threadIdx.x) / team_threads;
+  const int member = static_cast<int>(threadIdx.x) % team_threads;
+  const auto width = static_cast<int>(args.width);
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * rms_norm_row_block;
+  const std::int64_t end = min(args.row_count, begin + rms_norm_row_block);
+  const auto column_of = [&](int p) { return (p * team_threads + member) * n; };
+
+  // Registers are for what changes with the row.
+  const auto weights_of = [&](int p) {
+    return *reinterpret_cast<const Pack<T, n>*>(memory +
+                                                column_of(p) * static_cast<int>(sizeof(T)));
+  };
+  for (int i = static_cast<int>(threadIdx.x) * n; i < width; i += team_count * team_threads * n)
+    *reinterpret_cast<Pack<T, n>*>(memory + i * static_cast<int>(sizeof(T))) =
+        *reinterpret_cast<const Pack<T, n>*>(args.weight + i);
+  __syncthreads();
+  float dweight[Packs][n] = {};
+  int parity = 0;
+  for (std::int64_t item = begin * args.groups + team; item < end * args.groups;
+       item += team_count, parity ^= 1) {
+    const std::int64_t row = item / args.groups;
+    const std::int64_t column = (item - row * args.groups) * args.width;
+    Held<T> x[Packs];
+    Held<T> dy[Packs];
+    Held<T> dx[Packs];
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+      if (column_of(p) >= width) continue;
+      x[p].load(args.x.at(row, column + column_of(p)));
+      dy[p].load(args.dy.at(row, column + column_of(p)));
+      if (args.accumulate_dx) dx[p].load(args.dx.at(row, column + column_of(p)));
+    }
+    const float rstd = args.rstd[item];
+    float dot = 0.0f;
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+      if (column_of(p) >= width) continue;
+      const Pack<T, n> weight = weights_of(p);
+#pragma unroll
+      for (int j = 0; j < n; ++j)
+        dot = fmaf(to_float(weight.values[j]) * dy[p].at(j), x[p].at(j), dot);
+    }
+    dot = reduce_warp(dot, Sum{});
+    // Sums of the row before may still be read: this row has the other place.
+    if (member % warp_size == 0) sums[parity][team][member / warp_size] = dot;
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(team_threads) : "memory");
+    dot = 0.0f;
+#pragma unroll
+    for (int warp = 0; warp < warps; ++warp) dot += sums[parity][team][warp];
+    // The mean of weight * dy * normalised x.
+    const float mean = dot * rstd / static_cast<float>(width);
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+      if (column_of(p) >= width) continue;
+      x[p].forget_floats();
+      dy[p].forget_floats();
+      const Pack<T, n> weight = weights_of(p);
+      float result[n];
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+        const float normalized = x[p].at(j) * rstd;
+        result[j] = fmaf(-normalized, mean, to_float(weight.values[j]) * dy[p].at(j)) * rstd +
+                    (args.accumulate_dx ? dx[p].at(j) : 0.0f);
+        dweight[p][j] = fmaf(dy[p].at(j), normalized, dweight[p][j]);
+      }
+      store<n>(args.dx.at(row, column + column_of(p)), result);
+    }
+  }
+  __syncthreads();
+
+  auto* dweight_of_teams = reinterpret_cast<float*>(memory);  // (width)
+  for (int turn = 0; turn < team_count; ++turn) {
+    if (team == turn) {
+#pragma unroll
+      for (int p = 0; p < Packs; ++p)
+#pragma unroll
+        for (int j = 0; j < n; ++j) {
+          const int i = column_of(p) + j;
+          if (i < width)
+            dweight_of_teams[i] = (turn == 0 ? 0.0f : dweight_of_teams[i]) + dweight[p][j];
+        }
+    }
+    __syncthreads();
+  }
+  float* partial = args.partial + static_cast<std::int64_t>(blockIdx.x) * args.width;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += team_count * team_threads)
+    partial[i] = dweight_of_teams[i];
+}
+
+/// Calls f(packs) as a constant, the least power of two with width <= threads * packs of a thread; false for
+/// rows that are wider than the largest.
+template <class F>
+bool with_packs(std::int64_t width, int threads, F&& f) {
+  const std::int64_t packs = (width + threads * pack_elements - 1) / (threads * pack_elements);
+  if (packs <= 1) return f(std::integral_constant<int, 1>{}), true;
+  if (packs <= 2) return f(std::integral_constant<int, 2>{}), true;
+  if (packs <= 4) return f(std::integral_constant<int, 4>{}), true;
+  return false;
+}
+
+/// False, and nothing done, for rows that the kernel does not take.
+template <class T>
+bool differentiate_wide(const BackwardArgs<T>& args, const device::Queue& queue) {
+  if (args.width <= widest_of_warp) return false;
+  return with_packs(args.width, team_threads, [&](auto packs) {
+    const std::int64_t blocks = (args.row_count + rms_norm_row_block - 1) / rms_norm_row_block;
+    differentiate_by_teams<packs, T>
+        <<<static_cast<unsigned>(blocks), team_count * team_threads,
+           static_cast<std::size_t>(args.width) * sizeof(float), stream_of(queue)>>>(args);
+  });
+}
+
 constexpr int sum_threads = 64;
 
 /// dweight [+]= partial sums in order of their blocks. Loads run ahead of the chain of additions.
@@ -213,7 +394,17 @@ void rms_norm_forward(const RmsNormForwardArgs& args, device::Queue& queue) {
   if (items == 0 || width == 0) return;
   with_storage(args.x.type, [&](auto tag) {
     using T = decltype(tag);
-    with_width(packs({group_of(args.x, width), group_of(args.y, width), args.weight}), [&](auto n) {
+    const bool packed = packs({group_of(args.x, width), group_of(args.y, width), args.weight});
+    if constexpr (!std::is_same_v<T, float>) {
+      if (packed && width > widest_of_warp && with_packs(width, forward_threads, [&](auto held) {
+            normalize_held<held, T>
+                <<<static_cast<unsigned>(items), forward_threads, 0, stream_of(queue)>>>(
+                    rows_of<const T>(args.x), args.weight.as<T>(), rows_of<T>(args.y),
+                    args.rstd.as<float>(), args.groups, static_cast<int>(width), args.epsilon);
+          }))
+        return;
+    }
+    with_width(packed, [&](auto n) {
       const auto launch = [&](auto is_warp) {
         const std::int64_t teams = is_warp ? forward_threads / warp_size : 1;
         normalize<n, is_warp, T><<<static_cast<unsigned>((items + teams - 1) / teams),
@@ -244,10 +435,12 @@ void rms_norm_backward(const RmsNormBackwardArgs& args, device::Queue& queue) {
                                      .groups = args.groups,
                                      .width = width,
                                      .accumulate_dx = args.accumulate_dx};
-      with_width(packs({group_of(args.x, width), group_of(args.dy, width), group_of(args.dx, width),
-                        args.weight, args.scratch}) &&
-                     width % pack_elements == 0,
-                 [&](auto n) { differentiate_groups<n>(backward, queue); });
+      const bool packed = packs({group_of(args.x, width), group_of(args.dy, width),
+                                 group_of(args.dx, width), args.weight, args.scratch}) &&
+                          width % pack_elements == 0;
+      if constexpr (!std::is_same_v<T, float>)
+        if (packed && differentiate_wide(backward, queue)) return;
+      with_width(packed, [&](auto n) { differentiate_groups<n>(backward, queue); });
     });
   with_storage(args.dweight.type, [&](auto tag) {
     using T = decltype(tag);
