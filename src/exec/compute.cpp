@@ -54,7 +54,8 @@ void run_compute(const Context& context, const plan::Compute& body, device::Queu
                            .transpose_b = body.transpose_b,
                            .accumulate = body.accumulate,
                            .bias = view(3),
-                           .scratch = view(4)},
+                           .scratch = view(4),
+                           .addend = view(5)},
                           queue);
     case plan::Kernel::column_sum:
       return table.column_sum({.x = view(0), .sum = view(1), .accumulate = body.accumulate}, queue);
@@ -131,9 +132,13 @@ void run_compute(const Context& context, const plan::Compute& body, device::Queu
     case plan::Kernel::swiglu_forward:
       return table.swiglu_forward({.gate = view(0), .up = view(1), .out = view(2)}, queue);
     case plan::Kernel::swiglu_backward:
-      return table.swiglu_backward(
-          {.gate = view(0), .up = view(1), .dout = view(2), .dgate = view(3), .dup = view(4)},
-          queue);
+      return table.swiglu_backward({.gate = view(0),
+                                    .up = view(1),
+                                    .dout = view(2),
+                                    .dgate = view(3),
+                                    .dup = view(4),
+                                    .out = view(5)},
+                                   queue);
     case plan::Kernel::cross_entropy:
       return table.cross_entropy({.logits = view(0),
                                   .targets = view(1),

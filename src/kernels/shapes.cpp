@@ -112,6 +112,11 @@ MatmulShape check_shapes(const MatmulArgs& args) {
     check_vector(args.bias, shape.n, "matmul bias");
     check_type(args.bias, args.a.type, "matmul bias");
   }
+  if (args.addend.data != nullptr) {
+    UK_CHECK(!args.accumulate, "matmul: either c or an addend is added");
+    check_matrix(args.addend, shape.m, shape.n, "matmul addend");
+    check_type(args.addend, args.c.type, "matmul addend");
+  }
   return shape;
 }
 
@@ -219,6 +224,9 @@ void check_shapes(const SwigluBackwardArgs& args) {
     check_type(view, args.gate.type, "swiglu up, dout, dgate or dup");
     check_matrix(view, args.gate.rows, args.gate.columns, "swiglu up, dout, dgate or dup");
   }
+  if (args.out.data == nullptr) return;
+  check_type(args.out, args.gate.type, "swiglu out");
+  check_matrix(args.out, args.gate.rows, args.gate.columns, "swiglu out");
 }
 
 void check_shapes(const CrossEntropyArgs& args, TokenValues tokens) {

@@ -11,13 +11,15 @@ struct SwigluForwardArgs {
   TensorView out;
 };
 
-/// dgate, dup from dout. dgate may be gate, dup may be up or dout.
+/// dgate, dup from dout. dgate may be gate, dup may be up or dout. `out`, unless it is empty, is set as
+/// swiglu_forward() sets it; it may be dout if dup is not.
 struct SwigluBackwardArgs {
   TensorView gate;
   TensorView up;
   TensorView dout;
   TensorView dgate;
   TensorView dup;
+  TensorView out;
 };
 
 }  // namespace underkeel::kernels

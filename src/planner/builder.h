@@ -103,6 +103,9 @@ void build_state_segments(Builder& builder);
 /// that are added in a written order.
 void serve_gpu(Builder& builder);
 
+/// On a GPU: operations that one pass over memory can do together become one.
+void fuse(Builder& builder);
+
 /// The bytes through which state moves to and from disk.
 constexpr int staging_ring_size = 2;
 

@@ -253,7 +253,10 @@ plan::Plan make_plan(const Request& request) {
   lay_out_units(builder);
   build_segments(builder);
   build_program(schedule, request.reloads);
-  if (request.on_gpu) serve_gpu(builder);
+  if (request.on_gpu) {
+    serve_gpu(builder);
+    fuse(builder);
+  }
   for (plan::Segment& segment : schedule.segments) {
     assign_lanes(segment, request.bounds.overlap_comm);
     place_lifetimes(schedule, segment);

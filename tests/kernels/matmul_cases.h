@@ -17,14 +17,15 @@ struct MatmulCase {
   bool accumulate = false;
   bool bias = false;
   std::int64_t stride_gap = 0;
+  bool addend = false;
 };
 
 inline Case matmul_case(const MatmulCase& options) {
-  const auto [m, n, k, ta, tb, type, c_type, accumulate, bias, gap] = options;
+  const auto [m, n, k, ta, tb, type, c_type, accumulate, bias, gap, addend] = options;
   Case item{.operation = "matmul"};
-  item.name = fmt::format("{}{} {}x{}x{} {} to {}{}{}{}", ta ? "T" : "N", tb ? "T" : "N", m, n, k,
+  item.name = fmt::format("{}{} {}x{}x{} {} to {}{}{}{}{}", ta ? "T" : "N", tb ? "T" : "N", m, n, k,
                           name_of(type), name_of(c_type), accumulate ? ", accumulating" : "",
-                          bias ? ", bias" : "", gap ? ", strided" : "");
+                          bias ? ", bias" : "", gap ? ", strided" : "", addend ? ", addend" : "");
   // Terms are products of two uniform numbers, a quarter each on average; 1.5 for the spread.
   const double magnitude = 1.5 * (static_cast<double>(k) / 4 + 2) + 2;
   const Bound bound{.absolute = sum_bound(k + 2) * magnitude};
@@ -50,7 +51,13 @@ inline Case matmul_case(const MatmulCase& options) {
        .bound = bound,
        .stride_gap = gap},
       {.name = "bias", .type = type, .columns = n, .fill = uniform(14, 1)},
-      {.name = "scratch", .role = Role::scratch, .type = DType::u8, .columns = 1 << 16}};
+      {.name = "scratch", .role = Role::scratch, .type = DType::u8, .columns = 1 << 16},
+      {.name = "addend",
+       .type = c_type,
+       .rows = m,
+       .columns = n,
+       .fill = uniform(15, 1),
+       .stride_gap = 2 * gap}};
   item.run = [=](const KernelTable& table, Views v, device::Queue& queue) {
     table.matmul({.a = v[0],
                   .b = v[1],
@@ -59,7 +66,8 @@ inline Case matmul_case(const MatmulCase& options) {
                   .transpose_b = tb,
                   .accumulate = accumulate,
                   .bias = bias ? v[3] : TensorView{},
-                  .scratch = v[4]},
+                  .scratch = v[4],
+                  .addend = addend ? v[5] : TensorView{}},
                  queue);
   };
   item.flops = static_cast<double>(matmul_flops(m, n, k));
@@ -117,6 +125,9 @@ inline void add_matmul_cases(std::vector<Case>& all) {
   }
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     all.push_back(matmul_case({67, 131, 37, false, true, type, type, false, true}));
+    all.push_back(matmul_case({67, 131, 37, false, true, type, type, false, false, 5, true}));
+    all.push_back(matmul_case({64, 128, 96, false, true, type, type, false, true, 0, true}));
+    all.push_back(matmul_case({17, 13, 0, false, true, type, type, false, true, 0, true}));
     all.push_back(matmul_case({67, 131, 600, false, true, type, f32, true, true}));
     all.push_back(matmul_case({67, 131, 0, false, true, type, type, false, true}));
   }

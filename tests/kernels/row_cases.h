@@ -222,6 +222,15 @@ inline void add_swiglu_cases(std::vector<Case>& all, std::int64_t rows, std::int
     table.swiglu_backward({.gate = v[0], .up = v[1], .dout = v[2], .dgate = v[3], .dup = v[4]},
                           queue);
   };
+  Case both = backward;
+  both.name += ", and forward";
+  both.operands[3].alias_of = in_place ? 0 : -1;
+  both.operands[4].alias_of = in_place ? 1 : -1;
+  both.operands[5] = result("out", 0, 8 * f32_unit, 2);
+  both.run = [](const KernelTable& table, Views v, device::Queue& queue) {
+    table.swiglu_backward(
+        {.gate = v[0], .up = v[1], .dout = v[2], .dgate = v[3], .dup = v[4], .out = v[5]}, queue);
+  };
   if (type == DType::f32 && !in_place && rows * columns < 4000) {
     backward.loss = [](Views v, device::Queue& queue) {
       reference_kernels().swiglu_forward({.gate = v[0], .up = v[1], .out = v[5]}, queue);
@@ -232,6 +241,7 @@ inline void add_swiglu_cases(std::vector<Case>& all, std::int64_t rows, std::int
   forward.benchmark = backward.benchmark = benchmark;
   all.push_back(std::move(forward));
   all.push_back(std::move(backward));
+  all.push_back(std::move(both));
 }
 
 inline Case cross_entropy_case(std::int64_t rows, std::int64_t vocabulary, DType type,
@@ -347,6 +357,9 @@ inline void add_row_cases(std::vector<Case>& all) {
     add_norm_cases(all,
                    {70, 2304, 1, type, f32, true, false, false, 8});  // wider than a warp holds
     add_norm_cases(all, {5, 1501, 1, type, type});
+    add_norm_cases(all, {131, 4096, 1, type, f32, true, true, false, 8});
+    add_norm_cases(all, {67, 2048, 2, type, type});
+    add_norm_cases(all, {3, 1032, 1, type, f32, true});
     add_norm_cases(all, {65, 128, 3, type, f32, false, false, false, 128});
     for (const bool inverse : {false, true}) {
       all.push_back(rope_apply_case(67, 3, 22, type, inverse, 5));

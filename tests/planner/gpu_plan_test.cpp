@@ -45,6 +45,54 @@ TEST(GpuPlan, IsProvedAtEveryRecomputeLevelAndType) {
       }
 }
 
+TEST(GpuPlan, AddsTheResidualStreamOnTheWayOutOfProducts) {
+  for (const auto level : {spec::Recompute::none, spec::Recompute::cheap, spec::Recompute::block}) {
+    Request request = gpu_request(DType::bf16);
+    request.recompute = level;
+
+    const plan::Plan plan = make_plan(request);
+
+    int added = 0;
+    for (const plan::Compute& body : bodies<plan::Compute>(plan, plan::SegmentKind::micro_only)) {
+      EXPECT_NE(body.kernel, plan::Kernel::copy);
+      if (body.kernel == plan::Kernel::matmul && body.operands.size() == 6) {
+        EXPECT_FALSE(body.accumulate);
+        EXPECT_EQ(body.operands[2].access, plan::Access::write);
+        EXPECT_NE(body.operands[2].buffer, body.operands[5].buffer);
+        ++added;
+      }
+    }
+    // Two a layer; a block that is computed again needs its last product no more.
+    EXPECT_EQ(added, level == spec::Recompute::block ? 2 * 2 + 2 : 2 * 2);
+  }
+}
+
+TEST(GpuPlan, MakesSwigluAgainWhileItsGradientIsTaken) {
+  for (const auto level : {spec::Recompute::none, spec::Recompute::cheap, spec::Recompute::block}) {
+    Request request = gpu_request(DType::bf16);
+    request.recompute = level;
+    const bool again = level != spec::Recompute::none;
+
+    const plan::Plan plan = make_plan(request);
+
+    int forward = 0;
+    int backward = 0;
+    const auto all = bodies<plan::Compute>(plan, plan::SegmentKind::micro_only);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].kernel == plan::Kernel::swiglu_forward) ++forward;
+      if (all[i].kernel != plan::Kernel::swiglu_backward) continue;
+      ++backward;
+      ASSERT_EQ(all[i].operands.size(), again ? 6u : 5u);
+      if (!again) continue;
+      EXPECT_EQ(all[i].operands[5].buffer, all[i].operands[2].buffer);
+      EXPECT_TRUE(all[i + 1].transpose_a) << "the weight's gradient comes next";
+      EXPECT_EQ(all[i + 1].operands[1].buffer, all[i].operands[5].buffer);
+    }
+    EXPECT_EQ(forward, 2);
+    EXPECT_EQ(backward, 2);
+  }
+}
+
 TEST(GpuPlan, HasPinnedTwinsForAllThatCrossesTheLinkAndNothingInOtherHostMemory) {
   const plan::Plan plan = make_plan(gpu_request(DType::bf16));
 
@@ -80,7 +128,7 @@ TEST(GpuPlan, GivesEveryProductTheLibrarysWorkspace) {
     for (const auto& body : bodies<plan::Compute>(plan, segment.kind)) {
       if (body.kernel != plan::Kernel::matmul) continue;
       ++products;
-      ASSERT_EQ(body.operands.size(), 5u);
+      ASSERT_GE(body.operands.size(), 5u);
       EXPECT_EQ(body.operands[4].columns, kernels::cuda_matmul_workspace_bytes);
       EXPECT_EQ(plan.schedule.buffer(body.operands[4].buffer).name, "matmul.workspace");
     }

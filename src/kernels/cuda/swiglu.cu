@@ -33,10 +33,12 @@ struct Backward {
   Rows<T> douts;
   Rows<T> dgates;
   Rows<T> dups;
+  Rows<T> outs;  // none: null
   __device__ void operator()(std::int64_t row, std::int64_t column) const {
     float gate[N];
     float up[N];
     float dout[N];
+    float out[N];
     load<N>(gates.at(row, column), gate);
     load<N>(ups.at(row, column), up);
     load<N>(douts.at(row, column), dout);
@@ -44,11 +46,13 @@ struct Backward {
     for (int i = 0; i < N; ++i) {
       const float s = sigmoid(gate[i]);
       const float slope = s * fmaf(gate[i], 1.0f - s, 1.0f);
+      out[i] = gate[i] * s * up[i];
       up[i] = dout[i] * up[i] * slope;
       dout[i] = dout[i] * (gate[i] * s);
     }
     store<N>(dgates.at(row, column), up);
     store<N>(dups.at(row, column), dout);
+    if (outs.data != nullptr) store<N>(outs.at(row, column), out);
   }
 };
 
@@ -69,10 +73,10 @@ void swiglu_backward(const SwigluBackwardArgs& args, device::Queue& queue) {
   check_shapes(args);
   with_storage(args.gate.type, [&](auto tag) {
     using T = decltype(tag);
-    with_width(packs({args.gate, args.up, args.dout, args.dgate, args.dup}), [&](auto n) {
+    with_width(packs({args.gate, args.up, args.dout, args.dgate, args.dup, args.out}), [&](auto n) {
       map<n>(args.gate.rows, args.gate.columns, queue,
              Backward<n, T>{rows_of<T>(args.gate), rows_of<T>(args.up), rows_of<T>(args.dout),
-                            rows_of<T>(args.dgate), rows_of<T>(args.dup)});
+                            rows_of<T>(args.dgate), rows_of<T>(args.dup), rows_of<T>(args.out)});
     });
   });
 }

@@ -16,6 +16,7 @@ void matmul(const MatmulArgs& args, device::Queue& /*queue*/) {
       }
       if (args.bias.data != nullptr) sum += load(args.bias, j);
       if (args.accumulate) sum += load(args.c, i, j);
+      if (args.addend.data != nullptr) sum += load(args.addend, i, j);
       store(args.c, i, j, sum);
     }
   }

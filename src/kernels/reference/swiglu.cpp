@@ -32,6 +32,7 @@ void swiglu_backward(const SwigluBackwardArgs& args, device::Queue& /*queue*/) {
       const double s = sigmoid(gate);
       store(args.dgate, row, column, dout * up * s * (1 + gate * (1 - s)));
       store(args.dup, row, column, dout * gate * s);
+      if (args.out.data != nullptr) store(args.out, row, column, gate * s * up);
     }
   }
 }

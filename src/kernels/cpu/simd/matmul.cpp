@@ -4,6 +4,8 @@
 // of threads nor the instruction set's tile sizes change which terms are added before which.
 // Measured against oneDNN: docs/decisions/0002-cpu-matmul.md.
 
+#include <cstring>
+
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/matmul_pack.h"
 #include "kernels/cpu/workspace.h"
@@ -348,6 +350,19 @@ void multiply_types(const MatmulArgs& args, const MatmulShape& shape, device::Qu
 
 void matmul(const MatmulArgs& args, device::Queue& queue) {
   const MatmulShape shape = check_shapes(args);
+  if (args.addend.data != nullptr) {
+    // Plans for the CPU copy in an operation of their own.
+    const auto row_of_bytes = [](const TensorView& view, std::int64_t row) {
+      return static_cast<std::byte*>(view.data) + bytes_of(view.type, row * view.row_stride);
+    };
+    for (std::int64_t row = 0; row < args.c.rows; ++row)
+      std::memcpy(row_of_bytes(args.c, row), row_of_bytes(args.addend, row),
+                  static_cast<std::size_t>(bytes_of(args.c.type, args.c.columns)));
+    MatmulArgs onto_copy = args;
+    onto_copy.addend = {};
+    onto_copy.accumulate = true;
+    return matmul(onto_copy, queue);
+  }
   const bool wide = args.c.type == DType::f32;
   switch (args.a.type) {
     case DType::f32:

@@ -35,7 +35,8 @@ void swiglu_forward(const SwigluForwardArgs& args, device::Queue& queue) {
 void swiglu_backward(const SwigluBackwardArgs& args, device::Queue& queue) {
   check_shapes(args);
   const bool gapless = is_gapless(args.gate) && is_gapless(args.up) && is_gapless(args.dout) &&
-                       is_gapless(args.dgate) && is_gapless(args.dup);
+                       is_gapless(args.dgate) && is_gapless(args.dup) &&
+                       (args.out.data == nullptr || is_gapless(args.out));
   with_storage(args.gate.type, [&](auto tag) {
     using T = decltype(tag);
     for_stretches(queue.pool(), args.gate.rows, args.gate.columns, gapless,
@@ -45,6 +46,8 @@ void swiglu_backward(const SwigluBackwardArgs& args, device::Queue& queue) {
                     const T* douts = row_of<T>(args.dout, row) + column;
                     T* dgates = row_of<T>(args.dgate, row) + column;
                     T* dups = row_of<T>(args.dup, row) + column;
+                    T* outs =
+                        args.out.data == nullptr ? nullptr : row_of<T>(args.out, row) + column;
                     const Vec one = broadcast(1.0f);
                     for (std::int64_t i = 0; i < count; i += lanes) {
                       const std::int64_t left = count - i;
@@ -55,6 +58,7 @@ void swiglu_backward(const SwigluBackwardArgs& args, device::Queue& queue) {
                       const Vec slope = s * fma(gate, one - s, one);
                       store_up_to(dgates + i, dout * up * slope, left);
                       store_up_to(dups + i, dout * (gate * s), left);
+                      if (outs != nullptr) store_up_to(outs + i, gate * s * up, left);
                     }
                   });
   });
