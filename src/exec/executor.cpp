@@ -16,6 +16,7 @@
 #include "exec/collective_watch.h"
 #include "exec/gpu_lanes.h"
 #include "exec/lane.h"
+#include "exec/noise.h"
 #include "exec/warm_up.h"
 #include "plan/lifetimes.h"
 #include "plan/uses.h"
@@ -170,7 +171,9 @@ Result<void> Executor::State::prepare_gpu() {
   if (plan.world_size > 1)
     watch = std::make_unique<CollectiveWatch>(*options.device_collectives, collectives,
                                               [this](const Error& lost) { record_failure(lost); });
-  UK_TRY_VOID(warm_up(context(), gpu_lanes->queue(index(lanes::compute))));
+  device::Queue& queue = gpu_lanes->queue(index(lanes::compute));
+  UK_TRY_VOID(choose_products(context(), options.matmul_timing_s, queue));
+  UK_TRY_VOID(warm_up(context(), queue));
   if (auto reason = failure()) return tl::unexpected(*std::move(reason));
   return {};
 }
@@ -392,6 +395,38 @@ Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
     return tl::unexpected(*std::move(failure));
   }
   return s.outputs;
+}
+
+Result<Executor::ProductsTime> Executor::run_products(plan::SegmentKind kind,
+                                                      const Inputs& inputs) {
+  State& s = *state_;
+  const plan::Segment* segment = s.plan.schedule.find(kind);
+  UK_CHECK(segment != nullptr && s.gpu_lanes, "products alone are run on GPUs");
+  UK_TRY_VOID(drain());
+  Context context = s.context();
+  context.inputs = &inputs;
+  context.outputs = &s.outputs;
+  context.rows = static_cast<std::int64_t>(inputs.tokens.size());
+  context.class_rows = class_of(s.plan.schedule, *segment, context.rows);
+  device::Queue& queue = s.gpu_lanes->queue(index(lanes::compute));
+  UK_TRY_VOID(s.options.gpu->use());
+  UK_TRY_VOID(fill_with_noise(context, true, queue));
+  const auto began = std::chrono::steady_clock::now();
+  for (const plan::Op& op : segment->ops) {
+    const auto* body = std::get_if<plan::Compute>(&op.body);
+    const bool counts = body != nullptr && (body->kernel == plan::Kernel::matmul ||
+                                            body->kernel == plan::Kernel::attention_forward ||
+                                            body->kernel == plan::Kernel::attention_backward);
+    // Attention reads where sequences begin.
+    if (counts || std::holds_alternative<plan::Feed>(op.body))
+      UK_TRY_VOID(run_operation(context, op, queue));
+  }
+  UK_TRY_VOID(s.options.gpu->check_launches());
+  UK_TRY_VOID(s.options.gpu->synchronize(queue));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began;
+  UK_TRY(share, share_not_finite(context, queue));
+  // Halves of f32 numbers look so once in 256.
+  return ProductsTime{.seconds = elapsed.count(), .overflowed = share > 0.01};
 }
 
 Result<void> Executor::drain() {

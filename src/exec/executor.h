@@ -45,6 +45,8 @@ struct Outputs {
 struct ExecutorOptions {
   device::Gpu* gpu = nullptr;  // for a plan on a GPU; must outlive the executor
   comm::DeviceCollectives* device_collectives = nullptr;  // for several ranks on GPUs; as well
+  /// On a GPU: at most so long to time algorithms of products. Ranks that time would choose each for itself.
+  double matmul_timing_s = 0;
   int thread_count = 1;                                   // of the compute lane's pool
   bool serial = false;           // list order in the caller's thread, no lanes
   std::uint64_t delay_seed = 0;  // not 0: random pauses before operations
@@ -70,6 +72,16 @@ class Executor {
   Result<void> drain();
   /// Whether the entries of earlier segments have all ended; never waits.
   bool idle() const;
+
+  struct ProductsTime {
+    double seconds = 0;
+    bool overflowed = false;  // infinities or not-a-number among results
+  };
+  /// Fills passing buffers with noise, then runs the segment's products and attentions alone, in list order and back to
+  /// back: the least that its arithmetic takes. One rank on a GPU. Passing buffers hold no results of a step afterwards,
+  /// and gradients have been added to. Numbers may overflow, since nothing between products keeps them small; they then
+  /// need less power than a step's.
+  Result<ProductsTime> run_products(plan::SegmentKind kind, const Inputs& inputs);
 
   /// Resident bytes of one space's arena as the kernel, or on a GPU the driver, reports them.
   Result<std::int64_t> resident_bytes(plan::MemorySpace space) const;

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "exec/noise.h"
+#include "kernels/matmul_choice.h"
 #include "plan/uses.h"
 
 namespace underkeel::exec {
@@ -93,6 +95,31 @@ Result<void> warm_up(Context context, device::Queue& queue) {
   }
   const Arena& arena = (*context.arenas)[index(plan::MemorySpace::device)];
   UK_TRY_VOID(context.gpu->clear(arena.data(), arena.size_bytes(), queue));
+  return context.gpu->synchronize(queue);
+}
+
+Result<void> choose_products(Context context, double limit_s, device::Queue& queue) {
+  if (limit_s <= 0) return {};
+  UK_TRY_VOID(fill_with_noise(context, false, queue));
+  kernels::cuda_time_matmuls(limit_s);
+  Outputs outputs;
+  const Inputs inputs;
+  context.outputs = &outputs;
+  context.inputs = &inputs;
+  std::unordered_set<std::string> seen;
+  const std::vector<std::int64_t>& classes = context.plan->schedule.shape_classes;
+  for (auto rows = classes.rbegin(); rows != classes.rend(); ++rows)
+    for (const plan::Segment& segment : context.plan->schedule.segments) {
+      context.rows = context.class_rows = std::min(*rows, segment.max_rows);
+      for (const plan::Op& op : segment.ops) {
+        const auto* body = std::get_if<plan::Compute>(&op.body);
+        if (body == nullptr || body->kernel != plan::Kernel::matmul) continue;
+        if (!seen.insert(signature_of(context, op)).second) continue;
+        UK_TRY_VOID(run_operation(context, op, queue));
+        UK_TRY_VOID(context.gpu->check_launches());
+      }
+    }
+  kernels::cuda_time_matmuls(0);
   return context.gpu->synchronize(queue);
 }
 

@@ -165,6 +165,8 @@ struct RunConfig {
   std::string device = "auto";  // "cpu", "cuda", or "auto": a GPU where there is one
   int ranks = 1;                // ranks as threads, when not started by MPI
   int threads_per_rank = 0;     // 0: cores / ranks on the node
+  /// On a GPU: at most so long to time the matrix library's algorithms; 0: its first proposals.
+  double matmul_timing_s = 30;
   double collective_time_limit_s = 1800;
   double save_time_limit_s = 1800;
   std::optional<std::int64_t> device_budget_bytes;

@@ -72,15 +72,16 @@ void sort_other_keys(RunReading& reading) {
     return std::any_of(table.begin(), table.end(),
                        [&](const RunKey& candidate) { return candidate.key == key; });
   };
-  constexpr std::array<std::string_view, 9> underkeel_keys = {"ranks",
-                                                              "threads",
-                                                              "device",
-                                                              "memory",
-                                                              "recompute",
-                                                              "collective_time_limit",
-                                                              "packing_attention",
-                                                              "skip_broken_records",
-                                                              "token_cache"};
+  constexpr std::array<std::string_view, 10> underkeel_keys = {"ranks",
+                                                               "threads",
+                                                               "device",
+                                                               "memory",
+                                                               "recompute",
+                                                               "matmul_timing",
+                                                               "collective_time_limit",
+                                                               "packing_attention",
+                                                               "skip_broken_records",
+                                                               "token_cache"};
   for (const Entry* entry : fields.unread()) {
     const std::string_view key = entry->key;
     std::string fix;

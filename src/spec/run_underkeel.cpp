@@ -137,6 +137,9 @@ void read_underkeel(RunReading& reading) {
       top.keep<std::int64_t>("ranks", fields.integer("ranks", {1, 4096}), run.ranks));
   run.threads_per_rank = static_cast<int>(top.keep<std::int64_t>(
       "threads", fields.integer("threads", {0, 1024}), run.threads_per_rank));
+  run.matmul_timing_s =
+      top.keep("matmul_timing", fields.number("matmul_timing", {.least = 0, .most = 3600}),
+               run.matmul_timing_s);
   read_recompute(top, run);
   read_data_keys(top, run.data);
   run.collective_time_limit_s =

@@ -16,8 +16,10 @@
 #include "exec/executor.h"
 #include "kernels/kernels.h"
 #include "planner/fit.h"
+#include "simulate/simulate.h"
 #include "train/choose_gpu.h"
 #include "train/learning_rate.h"
+#include "train/matmul_memory.h"
 
 namespace underkeel::train {
 
@@ -127,6 +129,16 @@ plan::SegmentKind kind_of(std::int64_t micro, std::int64_t count) {
   return micro + 1 == count ? plan::SegmentKind::micro_last : plan::SegmentKind::micro_middle;
 }
 
+exec::Inputs inputs_of(const Batch& batch, std::int64_t targets) {
+  exec::Inputs inputs;
+  inputs.tokens = batch.tokens;
+  inputs.targets = batch.targets;
+  inputs.positions = batch.positions;
+  inputs.sequence_starts = batch.starts;
+  inputs.gradient_scale = static_cast<float>(1.0 / static_cast<double>(targets));
+  return inputs;
+}
+
 double flops_of(const plan::Schedule& schedule, plan::SegmentKind kind) {
   double flops = 0;
   if (const plan::Segment* segment = schedule.find(kind))
@@ -173,6 +185,7 @@ class BenchRank {
       report_.driver_bytes = free_before_ - free_now;
       report_.driver_growth_bytes = free_sealed_ - free_now;
     }
+    if (is_alone_on_gpu() && request_.floor_s > 0) UK_TRY_VOID(measure_floor());
     return std::move(report_);
   }
 
@@ -195,10 +208,18 @@ class BenchRank {
     options.thread_count = thread_count;
     options.gpu = gpu_.get();
     options.device_collectives = device_collectives_.get();
+    io::FileSystem files;
+    if (is_alone_on_gpu()) {
+      std::vector<std::string> notes;
+      UK_TRY(limit_s, recall_matmuls(files, nullptr, matmul_cache_folder(),
+                                     request_.matmul_timing_s, notes));
+      options.matmul_timing_s = limit_s;
+    }
     UK_TRY(made,
            exec::Executor::make(plan_, gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels(),
                                 ranks_, options));
     executor_ = std::move(made);
+    if (options.matmul_timing_s > 0) keep_matmuls(files, matmul_cache_folder());
     if (gpu_) {
       UK_TRY(bytes, gpu_->free_bytes());
       free_sealed_ = bytes;
@@ -211,7 +232,7 @@ class BenchRank {
   }
 
   Result<void> take_steps() {
-    std::vector<Batch> batches;
+    std::vector<Batch>& batches = batches_;
     std::int64_t targets = 0;
     for (std::int64_t i = 0; i < request_.accumulation_steps; ++i) {
       batches.emplace_back(request_, ranks_.rank() * request_.accumulation_steps + i);
@@ -223,12 +244,7 @@ class BenchRank {
       const double began_s = now_s();
       for (std::int64_t i = 0; i < request_.accumulation_steps; ++i) {
         const Batch& batch = batches[static_cast<std::size_t>(i)];
-        exec::Inputs inputs;
-        inputs.tokens = batch.tokens;
-        inputs.targets = batch.targets;
-        inputs.positions = batch.positions;
-        inputs.sequence_starts = batch.starts;
-        inputs.gradient_scale = static_cast<float>(1.0 / static_cast<double>(targets));
+        const exec::Inputs inputs = inputs_of(batch, targets);
         const plan::SegmentKind kind = kind_of(i, request_.accumulation_steps);
         UK_TRY_VOID(executor_->run(kind, inputs));
         if (step == 0) step_flops_ += flops_of(plan_.schedule, kind);
@@ -243,6 +259,29 @@ class BenchRank {
             outputs.totals[static_cast<std::size_t>(rank) * plan::total_count + plan::total_loss];
       report_.losses.push_back(loss / static_cast<double>(targets));
     }
+    return {};
+  }
+
+  bool is_alone_on_gpu() const { return gpu_ != nullptr && ranks_.world_size() == 1; }
+
+  /// Rounds of all micro-steps for floor_s seconds, the first third of which is for clocks and power to settle; a mean
+  /// of the rest.
+  Result<void> measure_floor() {
+    const double began_s = now_s();
+    double total_s = 0;
+    std::int64_t rounds = 0;
+    while (now_s() - began_s < request_.floor_s || rounds == 0) {
+      const bool counts = now_s() - began_s >= request_.floor_s / 3;
+      for (std::size_t i = 0; i < batches_.size(); ++i) {
+        const plan::SegmentKind kind =
+            kind_of(static_cast<std::int64_t>(i), static_cast<std::int64_t>(batches_.size()));
+        UK_TRY(took, executor_->run_products(kind, inputs_of(batches_[i], 1)));
+        report_.floor_overflowed = report_.floor_overflowed || took.overflowed;
+        if (counts) total_s += took.seconds;
+      }
+      if (counts) ++rounds;
+    }
+    if (!report_.floor_overflowed) report_.floor_step_s = total_s / static_cast<double>(rounds);
     return {};
   }
 
@@ -264,6 +303,7 @@ class BenchRank {
   std::shared_ptr<device::Gpu> gpu_;
   std::unique_ptr<comm::DeviceCollectives> device_collectives_;
   std::unique_ptr<exec::Executor> executor_;
+  std::vector<Batch> batches_;
   std::int64_t free_before_ = 0;
   std::int64_t free_sealed_ = 0;
   double step_flops_ = 0;
@@ -320,6 +360,10 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
       gpu ? fmt::format("{}{}", request.ranks > 1 ? fmt::format("{} x ", request.ranks) : "",
                         gpu->facts().name)
           : fmt::format("{} CPU cores", machine.cores);
+  if (!request.hardware.empty()) {
+    UK_TRY(rated, spec::read_hardware_file(request.hardware));
+    report.predicted_step_s = simulate::simulate(plan, rated).step_s;
+  }
   return report;
 }
 

@@ -15,6 +15,7 @@
 #include "train/evaluation.h"
 #include "train/learning_rate.h"
 #include "train/log_options.h"
+#include "train/matmul_memory.h"
 #include "train/not_finite.h"
 #include "train/overflows.h"
 #include "train/progress.h"
@@ -135,8 +136,18 @@ Result<void> RankLoop::load() {
   options.gpu = gpu_.get();
   options.device_collectives = device_collectives_.get();
   const kernels::KernelTable& kernels = gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels();
+  // Several ranks would each choose for itself, and a resumed run would have the first one's bits.
+  const bool chooses = gpu_ != nullptr && job_.world_size == 1;
+  if (chooses) {
+    std::vector<std::string> notes;
+    UK_TRY(limit_s, recall_matmuls(files_, job_.resume ? &*job_.resume : nullptr,
+                                   matmul_cache_folder(), job_.run.matmul_timing_s, notes));
+    options.matmul_timing_s = limit_s;
+    for (const std::string& note : notes) UK_TRY_VOID(log_.notice(note));
+  }
   UK_TRY(executor, exec::Executor::make(job_.plan, kernels, collectives_, options));
   executor_ = std::move(executor);
+  if (options.matmul_timing_s > 0) keep_matmuls(files_, matmul_cache_folder());
   const std::int64_t evaluations =
       job_.run.evaluation.strategy == spec::Cadence::no ? 1 : job_.total_steps;
   memory_.emplace(job_.plan, MemorySource::of(*executor_),

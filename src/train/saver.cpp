@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comm/fault.h"
+#include "train/matmul_memory.h"
 #include "train/model_card.h"
 
 namespace underkeel::train {
@@ -100,6 +101,7 @@ Result<void> Saver::begin(Progress progress) {
   if (control_.rank() == 0) {
     UK_TRY(extra, job_.folder_files(files_));
     request.extra = std::move(extra);
+    if (job_.gpu) request.extra.push_back({matmul_file, to_json(kernels::cuda_matmul_choices())});
     const TrainerState& state = log_.state();
     request.extra.push_back({"trainer_state.json", "",
                              [&state](const TextSink& sink) { return state.write_json(sink); }});
