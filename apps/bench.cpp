@@ -1,4 +1,4 @@
-// underkeel bench step: how fast this machine trains a shape.
+// underkeel bench step: how fast this machine trains a shape. underkeel bench hardware: its rates.
 
 #include <cstdio>
 #include <memory>
@@ -8,6 +8,8 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "io/file.h"
+#include "train/bench_hardware.h"
 #include "train/bench_step.h"
 
 namespace underkeel::apps {
@@ -50,6 +52,15 @@ Result<void> run(Words words) {
       report.median_step_s, report.step_s.size(),
       1e3 * report.median_step_s / static_cast<double>(request.accumulation_steps),
       report.tokens_per_s, 1e-12 * report.flops_per_s);
+  if (report.predicted_step_s > 0)
+    fmt::print("predicted from {}: {:.4g} s, {:+.1f}% of what was measured\n", request.hardware,
+               report.predicted_step_s, 100 * (report.predicted_step_s / report.median_step_s - 1));
+  if (report.floor_step_s > 0)
+    fmt::print(
+        "floor {:.4g} s: its products and attention alone, {:.0f} tokens/s; the step reaches "
+        "{:.1f}%\n",
+        report.floor_step_s, static_cast<double>(report.tokens_per_step) / report.floor_step_s,
+        100 * report.floor_step_s / report.median_step_s);
   fmt::print("steps");
   for (const double s : report.step_s) fmt::print(" {:.4f}", s);
   fmt::print(" s\nlosses");
@@ -63,11 +74,44 @@ Result<void> run(Words words) {
   return {};
 }
 
+Result<void> run_hardware(const train::BenchHardwareRequest& request, const std::string& output) {
+  UK_TRY(report, train::bench_hardware(request));
+  const std::string text = train::hardware_yaml(report);
+  fmt::print("{}", text);
+  if (output.empty()) return {};
+  io::FileSystem files;
+  return files.write_text_durably(output, text);
+}
+
+void add_hardware(CLI::App& bench, Chosen& chosen) {
+  CLI::App* hardware = bench.add_subcommand(
+      "hardware",
+      "Measure arithmetic, memory, the link to a GPU and a disk: a hardware.yaml for `plan`.");
+  struct Options {
+    train::BenchHardwareRequest request;
+    std::string output;
+  };
+  auto options = std::make_shared<Options>();
+  hardware->add_option("--output", options->output, "also write it to this file");
+  hardware->add_option("--device", options->request.device, "cpu, cuda or auto (auto)")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  hardware
+      ->add_option("--folder", options->request.folder,
+                   "on the disk to measure, where 1 GiB is free (.)")
+      ->check(CLI::ExistingDirectory);
+  hardware->add_option("--seconds", options->request.seconds, "for each measurement, about (1)")
+      ->check(CLI::Range(0.001, 600.0));
+  hardware->callback([options, &chosen] {
+    chosen.run = [options] { return run_hardware(options->request, options->output); };
+  });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Chosen& chosen) {
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine.");
   bench->require_subcommand(1);
+  add_hardware(*bench, chosen);
   CLI::App* step = bench->add_subcommand(
       "step",
       "Time optimizer steps of a shape: random weights, synthetic tokens, as train runs them.");
@@ -94,6 +138,15 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   step->add_option("--recompute", words->recompute, "auto, none, cheap or block (auto)")
       ->check(CLI::IsMember({"auto", "none", "cheap", "block"}));
+  step->add_option("--hardware", words->request.hardware,
+                   "a hardware.yaml (`bench hardware`) to predict the step's time from")
+      ->check(CLI::ExistingFile);
+  step->add_option("--timing", words->request.matmul_timing_s,
+                   "seconds to choose the matrix library's algorithms in at most; 0: its own (30)")
+      ->check(CLI::Range(0, 3600));
+  step->add_option("--floor", words->request.floor_s,
+                   "seconds to run the step's products and attention alone; 0: not at all (10)")
+      ->check(CLI::Range(0, 3600));
   step->add_flag("--f32", words->f32, "f32 instead of bf16 with f32 master weights");
   step->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
 }
