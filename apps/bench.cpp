@@ -61,6 +61,8 @@ Result<void> run(Words words) {
         "{:.1f}%\n",
         report.floor_step_s, static_cast<double>(report.tokens_per_step) / report.floor_step_s,
         100 * report.floor_step_s / report.median_step_s);
+  if (report.floor_overflowed)
+    fmt::print("floor not measured: numbers overflow where nothing runs between products\n");
   fmt::print("steps");
   for (const double s : report.step_s) fmt::print(" {:.4f}", s);
   fmt::print(" s\nlosses");

@@ -47,7 +47,7 @@ struct ExecutorOptions {
   comm::DeviceCollectives* device_collectives = nullptr;  // for several ranks on GPUs; as well
   /// On a GPU: at most so long to time algorithms of products. Ranks that time would choose each for itself.
   double matmul_timing_s = 0;
-  int thread_count = 1;                                   // of the compute lane's pool
+  int thread_count = 1;          // of the compute lane's pool
   bool serial = false;           // list order in the caller's thread, no lanes
   std::uint64_t delay_seed = 0;  // not 0: random pauses before operations
   bool record_live_bytes = false;

@@ -93,9 +93,8 @@ Result<double> share_not_finite(const Context& context, device::Queue& queue) {
       UK_TRY_VOID(context.gpu->copy(words.data(), arena.data() + at, size, queue));
       UK_TRY_VOID(context.gpu->synchronize(queue));
       seen += size / 2;
-      bad += std::count_if(words.begin(), words.begin() + size / 2, [](std::uint16_t word) {
-        return (word & exponent) == exponent;
-      });
+      bad += std::count_if(words.begin(), words.begin() + size / 2,
+                           [](std::uint16_t word) { return (word & exponent) == exponent; });
     }
   return seen == 0 ? 0.0 : static_cast<double>(bad) / static_cast<double>(seen);
 }

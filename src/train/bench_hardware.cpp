@@ -256,10 +256,10 @@ Result<BenchHardwareReport> bench_hardware(const BenchHardwareRequest& request) 
   spec::RunConfig run;
   run.device = request.device;
   std::vector<std::string> notes;
-  UK_TRY(gpu, choose_gpu(run, 1, notes));
+  UK_TRY(gpu, choose_gpu(run, {.rank = 0, .rank_count = 1}, notes));
   spec::HardwareSpec machine = spec::this_machine();
   if (gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *gpu));
+    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, 1));
     machine = std::move(with_its_gpu);
   }
   const int cores = machine.cores;

@@ -20,7 +20,8 @@ struct BenchStepRequest {
   std::int64_t accumulation_steps = 8;
   std::int64_t steps = 5;  // timed, after one that is not
   int ranks = 1;           // threads, each with a GPU of its own where there are GPUs
-  double matmul_timing_s = 30;  // one rank on a GPU: at most so long to choose algorithms of products
+  double matmul_timing_s =
+      30;                // one rank on a GPU: at most so long to choose algorithms of products
   std::string hardware;  // a hardware.yaml to predict the step's time from; empty: no prediction
   double floor_s = 10;   // one rank on a GPU: how long the floor is measured; 0: not at all
 };
@@ -35,8 +36,9 @@ struct BenchStepReport {
   /// One rank on a GPU: what the micro-steps' products and attentions alone take, in their order and back to back. The
   /// share of the step's time that they are is floor_step_s / median_step_s. 0: not measured.
   double floor_step_s = 0;
-  bool floor_overflowed = false;  // its numbers did: such products need less power, and the figure is dropped
-  double predicted_step_s = 0;    // from the rates of BenchStepRequest::hardware
+  bool floor_overflowed =
+      false;  // its numbers did: such products need less power, and the figure is dropped
+  double predicted_step_s = 0;           // from the rates of BenchStepRequest::hardware
   std::int64_t tokens_per_step = 0;      // of all ranks
   std::int64_t device_bytes = 0;         // of the arena
   std::int64_t driver_bytes = 0;         // on a GPU: what the card has less, arena included

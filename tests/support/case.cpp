@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path cases() {
-  return fs::path(UNDERKEEL_SOURCE_DIR) / "tests/cases";
+  return source_folder() / "tests/cases";
 }
 
 /// `name.jsonl` lines of words, each as many bytes long as asked.

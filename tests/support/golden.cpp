@@ -12,10 +12,8 @@
 namespace underkeel::test {
 namespace {
 
-// A machine that runs what was built elsewhere says where its copy lies (scripts/gpu_check).
 std::filesystem::path goldens() {
-  const char* copy = std::getenv("UNDERKEEL_SOURCE_DIR");
-  return std::filesystem::path(copy != nullptr ? copy : UNDERKEEL_SOURCE_DIR) / "tests/goldens";
+  return source_folder() / "tests/goldens";
 }
 
 std::vector<std::string> folders_with(std::string_view file) {

@@ -14,7 +14,7 @@
 namespace underkeel::test {
 
 std::string tiny_model_json() {
-  return read_text(std::filesystem::path(UNDERKEEL_SOURCE_DIR) / "tests/cases/tiny_model.json");
+  return read_text(source_folder() / "tests/cases/tiny_model.json");
 }
 
 std::string complete_config(std::string_view model_json) {

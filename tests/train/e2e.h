@@ -32,8 +32,10 @@ struct TrainOptions {
   std::vector<std::string> flags = {};  // as --memory device=1GiB
 };
 
+/// The program: this build's, or the one that UNDERKEEL_BINARY names (scripts/gpu_check).
 inline std::string underkeel_binary() {
-  return UNDERKEEL_BINARY_DIR "/apps/underkeel";
+  const char* const copy = std::getenv("UNDERKEEL_BINARY");
+  return copy != nullptr ? copy : UNDERKEEL_BINARY_DIR "/apps/underkeel";
 }
 
 /// Whether every point of a sweep is wanted, not only some: UNDERKEEL_TEST_THOROUGH=1.
