@@ -34,7 +34,8 @@ struct Watched {
 };
 
 Watched watch(const RunnableCase& made, TrainOptions options) {
-  options.changes.insert(options.changes.end(), {"underkeel.device=cuda", "logging_steps=1"});
+  options.changes.insert(options.changes.end(),
+                         {"underkeel.device=cuda", "underkeel.matmul_timing=0", "logging_steps=1"});
   const fs::path log =
       (options.output.empty() ? made.output : options.output) / "trainer_log.jsonl";
   std::error_code ignored;

@@ -154,6 +154,7 @@ __device__ inline void differentiate_group(const AttentionBackward<T>& args,
     turns.give(group);
     wait_for_products<1>();  // the last tile's, and the first of these
     results_ready(s);
+    // Products that read the slot have ended; of its two numbers a row, turns.wait() was after all threads' reads.
     if (t > 0 && speaks) arrive(ring.free(before));
     const std::int32_t begin = walk.begin + tile_in_head * tile;
     if (++tile_in_head == walk.tiles_per_head) tile_in_head = 0;
