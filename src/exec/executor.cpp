@@ -103,6 +103,7 @@ struct Executor::State {
   std::array<std::vector<std::int64_t>, plan::memory_space_count> trace;
 
   std::unique_ptr<GpuLanes> gpu_lanes;     // none: lanes run on the CPU
+  std::vector<BFloat16> noise;             // of run_products()
   std::unique_ptr<CollectiveWatch> watch;  // of several ranks on GPUs
   std::unique_ptr<device::ThreadPool> pool;
   std::unique_ptr<device::ThreadPool> no_pool;  // for lanes other than compute
@@ -410,7 +411,9 @@ Result<Executor::ProductsTime> Executor::run_products(plan::SegmentKind kind,
   context.class_rows = class_of(s.plan.schedule, *segment, context.rows);
   device::Queue& queue = s.gpu_lanes->queue(index(lanes::compute));
   UK_TRY_VOID(s.options.gpu->use());
-  UK_TRY_VOID(fill_with_noise(context, true, queue));
+  // Made once: the GPU would rest, and be quicker afterwards, while the host draws numbers.
+  if (s.noise.empty()) s.noise = noise_block();
+  UK_TRY_VOID(fill_with_noise(context, s.noise, true, queue));
   const auto began = std::chrono::steady_clock::now();
   for (const plan::Op& op : segment->ops) {
     const auto* body = std::get_if<plan::Compute>(&op.body);

@@ -61,20 +61,24 @@ constexpr std::size_t number_count = std::size_t{1} << 22;
 
 }  // namespace
 
-Result<void> fill_with_noise(const Context& context, bool keeps_persistent, device::Queue& queue) {
+std::vector<BFloat16> noise_block() {
+  return normal_numbers(number_count);
+}
+
+Result<void> fill_with_noise(const Context& context, std::span<const BFloat16> block,
+                             bool keeps_persistent, device::Queue& queue) {
   const Arena& arena = (*context.arenas)[index(plan::MemorySpace::device)];
   const auto ranges =
       keeps_persistent ? passing_ranges(context) : std::vector<Range>{{0, arena.size_bytes()}};
-  const auto numbers = normal_numbers(number_count);
   for (const auto& [begin, end] : ranges)
-    UK_TRY_VOID(fill(*context.gpu, numbers, arena.data() + begin, end - begin, queue));
+    UK_TRY_VOID(fill(*context.gpu, block, arena.data() + begin, end - begin, queue));
   return context.gpu->synchronize(queue);
 }
 
 Result<void> fill_with_noise(device::Gpu& gpu, std::byte* begin, std::int64_t size_bytes,
                              device::Queue& queue) {
-  const auto numbers = normal_numbers(number_count);
-  UK_TRY_VOID(fill(gpu, numbers, begin, size_bytes, queue));
+  const auto block = noise_block();
+  UK_TRY_VOID(fill(gpu, block, begin, size_bytes, queue));
   return gpu.synchronize(queue);
 }
 

@@ -100,7 +100,7 @@ Result<void> warm_up(Context context, device::Queue& queue) {
 
 Result<void> choose_products(Context context, double limit_s, device::Queue& queue) {
   if (limit_s <= 0) return {};
-  UK_TRY_VOID(fill_with_noise(context, false, queue));
+  UK_TRY_VOID(fill_with_noise(context, noise_block(), false, queue));
   kernels::cuda_time_matmuls(limit_s);
   Outputs outputs;
   const Inputs inputs;
