@@ -17,6 +17,7 @@
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_writer.h"
 #include "train/resume.h"
+#include "train/same_run.h"
 #include "train/template_files.h"
 
 namespace underkeel::train {

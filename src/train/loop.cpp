@@ -19,6 +19,7 @@
 #include "train/not_finite.h"
 #include "train/overflows.h"
 #include "train/progress.h"
+#include "train/rank_device.h"
 #include "train/read_state.h"
 #include "train/saver.h"
 #include "train/signals.h"
@@ -80,7 +81,6 @@ class RankLoop {
   double rate() const;
   void show(const StepRecord& record, bool is_logged);
   Result<std::vector<double>> exchange(std::initializer_list<double> own);
-  Result<void> join_gpus();
 
   const Job& job_;
   io::FileSystem& files_;
@@ -88,8 +88,7 @@ class RankLoop {
   comm::Communicator& control_;
   data::Sampler sampler_;
   RunLog log_;
-  std::shared_ptr<device::Gpu> gpu_;  // this rank's; null: the CPU
-  std::unique_ptr<comm::DeviceCollectives> device_collectives_;
+  RankDevice device_;
   std::unique_ptr<exec::Executor> executor_;
 
   std::int64_t step_ = 0;
@@ -113,31 +112,18 @@ Result<std::vector<double>> RankLoop::exchange(std::initializer_list<double> own
   return all;
 }
 
-Result<void> RankLoop::join_gpus() {
-  if (!job_.gpu) return {};
-  if (job_.ranks_in_process > 1 && control_.rank() > 0) {
-    UK_TRY(own, device::open_gpu(control_.rank()));
-    gpu_ = std::move(own);
-  } else {
-    gpu_ = job_.gpu;
-    UK_TRY_VOID(gpu_->use());
-  }
-  if (control_.world_size() == 1) return {};
-  UK_TRY(joined, comm::make_nccl(control_));
-  device_collectives_ = std::move(joined);
-  return {};
-}
-
 Result<void> RankLoop::load() {
   UK_TRY_VOID(enter("load"));
   exec::ExecutorOptions options;
   options.thread_count = job_.threads_per_rank;
-  UK_TRY_VOID(join_gpus());
-  options.gpu = gpu_.get();
-  options.device_collectives = device_collectives_.get();
-  const kernels::KernelTable& kernels = gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels();
+  UK_TRY(device, take_rank_device(job_.gpu, job_.ranks_in_process, control_));
+  device_ = std::move(device);
+  options.gpu = device_.gpu.get();
+  options.device_collectives = device_.collectives.get();
+  const kernels::KernelTable& kernels =
+      device_.gpu ? kernels::cuda_kernels() : kernels::cpu_kernels();
   // Several ranks would each choose for itself, and a resumed run would have the first one's bits.
-  const bool chooses = gpu_ != nullptr && job_.world_size == 1;
+  const bool chooses = device_.gpu != nullptr && job_.world_size == 1;
   if (chooses) {
     std::vector<std::string> notes;
     UK_TRY(limit_s, recall_matmuls(files_, job_.resume ? &*job_.resume : nullptr,

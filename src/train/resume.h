@@ -63,23 +63,4 @@ struct Resume {
 Result<std::optional<Resume>> find_resume(io::FileSystem& files, const spec::RunConfig& run,
                                           io::CheckpointList& standing);
 
-/// This run, as it is compared with a checkpoint.
-struct ResumedRun {
-  const spec::RunConfig& run;
-  const spec::ModelSpec& model;
-  DataIdentity data;
-  std::int64_t sequences_per_step = 0;
-  std::string evaluation;
-};
-
-/// Whether losses of evaluations compare with those of the checkpoint.
-bool is_same_evaluation(const Progress& before, const ResumedRun& now);
-
-/// Refuses to go on with another model or in another order of samples than those the checkpoint was made
-/// with: the state would be read into shapes that happen to fit, samples come twice or never.
-/// Returns notes for the user: values that differ and may do so.
-/// Errors: bad_config, naming what differs.
-Result<std::vector<std::string>> check_same_run(io::FileSystem& files, const Resume& resume,
-                                                const ResumedRun& now);
-
 }  // namespace underkeel::train

@@ -10,6 +10,7 @@
 #include "support/temporary_folder.h"
 #include "support/text_files.h"
 #include "support/value_of.h"
+#include "train/same_run.h"
 
 namespace underkeel::train {
 namespace {
