@@ -11,7 +11,7 @@ namespace underkeel::doctor {
 
 enum class Severity { error, warning, info };
 /// exact: read from the files or from the engine's own plan. bound: holds whatever the engine does. estimate:
-/// from a model of the engine. folklore: about something that people say. See docs/decisions/0016.
+/// from a model of the engine. folklore: about something that people say. See docs/decisions/0019.
 enum class Certainty { exact, bound, estimate, folklore };
 enum class Engine { deepspeed, underkeel, both };
 
