@@ -266,6 +266,10 @@ Document open_document(const fs::path& path, std::vector<Finding>& findings) {
       tell(findings, "file-unrecognised", Severity::warning, document, {});
     return document;
   }
+  if (!fs::is_regular_file(path, status)) {  // a pipe would never end
+    tell(findings, "file-no-file", Severity::error, document, {{"path", path.string()}});
+    return document;
+  }
   const std::string beginning = beginning_of(path);
   if (is_weights(beginning)) {
     document.kind = FileKind::weights;

@@ -3,6 +3,7 @@
 #include "doctor/document.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "doctor/files.h"
 
@@ -84,6 +85,15 @@ TEST(Document, SurvivesWhatIsNoFileOfOurs) {
     EXPECT_FALSE(to_json(diagnosis, Language::chinese).empty());
     EXPECT_FALSE(to_text(diagnosis, Language::english).empty());
   }
+}
+
+TEST(Document, IsNeitherAPipeNorADevice) {
+  Files files;
+  files.write("folder/file", "");
+  ASSERT_EQ(mkfifo(files.at("pipe").c_str(), 0600), 0);
+  files.question.paths = {files.at("pipe"), "/dev/zero"};
+
+  EXPECT_EQ(found(files.diagnose(), "file-no-file").size(), 2u);
 }
 
 TEST(Document, IsWarnedOfWhenOnlyDeepspeedReadsIt) {
