@@ -25,6 +25,28 @@ struct AttentionForwardArgs {
   float scale = 1.0f;
 };
 
+/// Attention of the newest rows of one sequence, whose earlier keys and values a cache holds. The new ones are
+/// added to it first.
+/// Shapes:  q, out (rows, H*E); k, v (rows, K*E); keys, values (most, K*E), of which the first positions[0] rows
+///          are read and the next `rows` written; positions (rows) i32: row i has position positions[0] + i.
+/// Types:   all share f32, bf16 or f16.
+/// Order:   that of attention_forward over the whole sequence, so results have the same bits.
+/// `window` and heads as in attention_forward.
+struct AttentionCachedArgs {
+  TensorView q;
+  TensorView k;
+  TensorView v;
+  TensorView positions;
+  TensorView keys;
+  TensorView values;
+  TensorView out;
+  std::int64_t query_heads = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t head_width = 0;
+  std::int64_t window = 0;
+  float scale = 1.0f;
+};
+
 /// Gradients of attention_forward from its saved out and lse. Deterministic.
 /// Shapes:  dq as q; dk, dv as k. dout may not alias anything.
 /// Scratch: attention_backward_scratch_bytes() bytes, f32.

@@ -12,6 +12,7 @@
 
 #include "device/queue.h"
 #include "kernels/adamw.h"
+#include "kernels/adamw_at_random.h"
 #include "kernels/attention.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
@@ -35,6 +36,7 @@ struct KernelTable {
   void (*rope_apply)(const RopeApplyArgs&, device::Queue&);
   void (*attention_forward)(const AttentionForwardArgs&, device::Queue&);
   void (*attention_backward)(const AttentionBackwardArgs&, device::Queue&);
+  void (*attention_cached)(const AttentionCachedArgs&, device::Queue&);  // not on a GPU: null
   void (*swiglu_forward)(const SwigluForwardArgs&, device::Queue&);
   void (*swiglu_backward)(const SwigluBackwardArgs&, device::Queue&);
   void (*cross_entropy)(const CrossEntropyArgs&, device::Queue&);
@@ -44,6 +46,7 @@ struct KernelTable {
   void (*sum_squares)(const SumSquaresArgs&, device::Queue&);
   void (*clip_factor)(const ClipFactorArgs&, device::Queue&);
   void (*adamw)(const AdamwArgs&, device::Queue&);
+  void (*adamw_at_random)(const AdamwAtRandomArgs&, device::Queue&);  // not on a GPU: null
 };
 
 const KernelTable& reference_kernels();

@@ -192,6 +192,34 @@ AttentionShape check_shapes(const AttentionForwardArgs& args) {
   return check_attention(args);
 }
 
+AttentionShape check_shapes(const AttentionCachedArgs& args) {
+  const AttentionShape shape{.rows = args.q.rows,
+                             .query_heads = args.query_heads,
+                             .key_heads = args.key_heads,
+                             .head_width = args.head_width};
+  UK_CHECK(shape.key_heads > 0 && shape.query_heads % shape.key_heads == 0,
+           fmt::format("attention: {} query heads over {} key heads", shape.query_heads,
+                       shape.key_heads));
+  check_storage(args.q, "attention q");
+  check_matrix(args.q, shape.rows, shape.query_heads * shape.head_width, "attention q");
+  check_matrix(args.out, shape.rows, args.q.columns, "attention out");
+  const std::int64_t key_columns = shape.key_heads * shape.head_width;
+  check_matrix(args.k, shape.rows, key_columns, "attention k");
+  check_matrix(args.v, shape.rows, key_columns, "attention v");
+  check_matrix(args.keys, args.keys.rows, key_columns, "attention keys");
+  check_matrix(args.values, args.keys.rows, key_columns, "attention values");
+  for (const TensorView& view : {args.k, args.v, args.keys, args.values, args.out})
+    check_type(view, args.q.type, "attention operand");
+  check_vector(args.positions, shape.rows, "attention positions");
+  check_type(args.positions, DType::i32, "attention positions");
+  if (shape.rows == 0) return shape;
+  const std::int64_t held = args.positions.as<std::int32_t>()[0];
+  UK_CHECK(held >= 0 && held + shape.rows <= args.keys.rows,
+           fmt::format("attention: rows {} to {} of a cache of {}", held, held + shape.rows,
+                       args.keys.rows));
+  return shape;
+}
+
 AttentionShape check_shapes(const AttentionBackwardArgs& args) {
   const AttentionShape shape = check_attention(args);
   check_matrix(args.dout, shape.rows, args.q.columns, "attention dout");
@@ -296,6 +324,23 @@ void check_shapes(const AdamwArgs& args) {
   check_type(args.step_values, DType::f32, "adamw step_values");
   check_vector(args.clip, 4, "adamw clip");
   check_type(args.clip, DType::f32, "adamw clip");
+}
+
+void check_shapes(const AdamwAtRandomArgs& args) {
+  const std::int64_t elements = args.weight.element_count();
+  check_vector(args.weight, elements, "adamw_at_random weight");
+  check_vector(args.moment1, elements, "adamw_at_random moment1");
+  check_vector(args.moment2, elements, "adamw_at_random moment2");
+  check_vector(args.gradient, elements, "adamw_at_random gradient");
+  check_type(args.weight, DType::bf16, "adamw_at_random weight");
+  check_type(args.moment1, DType::bf16, "adamw_at_random moment1");
+  check_type(args.moment2, DType::bf16, "adamw_at_random moment2");
+  check_storage(args.gradient, "adamw_at_random gradient");
+  check_vector(args.step_values, 4, "adamw_at_random step_values");
+  check_type(args.step_values, DType::f32, "adamw_at_random step_values");
+  check_vector(args.clip, 4, "adamw_at_random clip");
+  check_type(args.clip, DType::f32, "adamw_at_random clip");
+  UK_CHECK(args.first_element % 2 == 0, "adamw_at_random begins between the halves of a block");
 }
 
 }  // namespace underkeel::kernels

@@ -37,6 +37,7 @@ void check_shapes(const RopeTableArgs& args);
 void check_shapes(const RopeApplyArgs& args);
 AttentionShape check_shapes(const AttentionForwardArgs& args);
 AttentionShape check_shapes(const AttentionBackwardArgs& args);
+AttentionShape check_shapes(const AttentionCachedArgs& args);
 void check_shapes(const SwigluForwardArgs& args);
 void check_shapes(const SwigluBackwardArgs& args);
 void check_shapes(const CrossEntropyArgs& args, TokenValues tokens = TokenValues::here);
@@ -46,5 +47,6 @@ void check_shapes(const FillArgs& args);
 void check_shapes(const SumSquaresArgs& args);
 void check_shapes(const ClipFactorArgs& args);
 void check_shapes(const AdamwArgs& args);
+void check_shapes(const AdamwAtRandomArgs& args);
 
 }  // namespace underkeel::kernels

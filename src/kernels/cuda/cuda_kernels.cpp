@@ -13,6 +13,7 @@ const KernelTable& cuda_kernels() {
                                          .rope_apply = cuda::rope_apply,
                                          .attention_forward = cuda::attention_forward,
                                          .attention_backward = cuda::attention_backward,
+                                         .attention_cached = nullptr,
                                          .swiglu_forward = cuda::swiglu_forward,
                                          .swiglu_backward = cuda::swiglu_backward,
                                          .cross_entropy = cuda::cross_entropy,
@@ -21,7 +22,8 @@ const KernelTable& cuda_kernels() {
                                          .fill = cuda::fill,
                                          .sum_squares = cuda::sum_squares,
                                          .clip_factor = cuda::clip_factor,
-                                         .adamw = cuda::adamw};
+                                         .adamw = cuda::adamw,
+                                         .adamw_at_random = nullptr};
   return functions;
 }
 

@@ -66,6 +66,37 @@ void attention_forward(const AttentionForwardArgs& args, device::Queue& /*queue*
   }
 }
 
+void attention_cached(const AttentionCachedArgs& args, device::Queue& /*queue*/) {
+  const AttentionShape shape = check_shapes(args);
+  const std::int64_t held = shape.rows > 0 ? args.positions.as<std::int32_t>()[0] : 0;
+  for (std::int64_t row = 0; row < shape.rows; ++row)
+    for (std::int64_t column = 0; column < args.k.columns; ++column) {
+      store(args.keys, held + row, column, load(args.k, row, column));
+      store(args.values, held + row, column, load(args.v, row, column));
+    }
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const std::int64_t end = held + row + 1;
+    const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(0, end - args.window) : 0;
+    for (std::int64_t head = 0; head < shape.query_heads; ++head) {
+      const std::int64_t key_head = head / (shape.query_heads / shape.key_heads);
+      std::vector<double> scores;
+      for (std::int64_t key = begin; key < end; ++key)
+        scores.push_back(dot_of(args, args.q, row, head, args.keys, key, key_head) *
+                         static_cast<double>(args.scale));
+      const double largest = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (const double score : scores) sum += std::exp(score - largest);
+      for (std::int64_t e = 0; e < shape.head_width; ++e) {
+        double mixed = 0;
+        for (std::int64_t key = begin; key < end; ++key)
+          mixed += std::exp(scores[key - begin] - largest) / sum *
+                   load(args.values, key, key_head * shape.head_width + e);
+        store(args.out, row, head * shape.head_width + e, mixed);
+      }
+    }
+  }
+}
+
 void attention_backward(const AttentionBackwardArgs& args, device::Queue& /*queue*/) {
   const AttentionShape shape = check_shapes(args);
   const std::int64_t group = shape.query_heads / shape.key_heads;

@@ -13,6 +13,7 @@ const KernelTable& reference_kernels() {
                                      .rope_apply = reference::rope_apply,
                                      .attention_forward = reference::attention_forward,
                                      .attention_backward = reference::attention_backward,
+                                     .attention_cached = reference::attention_cached,
                                      .swiglu_forward = reference::swiglu_forward,
                                      .swiglu_backward = reference::swiglu_backward,
                                      .cross_entropy = reference::cross_entropy,
@@ -21,7 +22,8 @@ const KernelTable& reference_kernels() {
                                      .fill = reference::fill,
                                      .sum_squares = reference::sum_squares,
                                      .clip_factor = reference::clip_factor,
-                                     .adamw = reference::adamw};
+                                     .adamw = reference::adamw,
+                                     .adamw_at_random = reference::adamw_at_random};
   return table;
 }
 

@@ -2,6 +2,7 @@
 // 2022). Scores are kept as (keys, queries): the maximum, the sum and the rescaling of each query
 // are then plain vector operations.
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/simd/attention_tile.h"
@@ -129,6 +130,7 @@ void attend(const AttentionForwardArgs& args, const QuerySpan& span, std::int64_
   }
   write_out(buffers, span.count(), width, row_of<T>(args.out, span.begin) + head * width,
             args.out.row_stride);
+  if (args.lse.data == nullptr) return;
   for (std::int64_t i = 0; i < span.count(); ++i)
     row_of<float>(args.lse, span.begin + i)[head] = static_cast<float>(
         static_cast<double>(buffers.largest[i]) + std::log(static_cast<double>(buffers.sum[i])));
@@ -158,6 +160,57 @@ void attention_forward(const AttentionForwardArgs& args, device::Queue& queue) {
         attend<T>(args, span, tile % shape.query_heads, buffers);
         span.begin = span.end;
       }
+    });
+  });
+}
+
+namespace {
+
+/// `view` as if `rows` rows of the same stride stood before it: its row `rows` is row 0 of `view`.
+TensorView after_rows(TensorView view, std::int64_t rows) {
+  view.data = static_cast<std::byte*>(view.data) - bytes_of(view.type, rows * view.row_stride);
+  return view;
+}
+
+template <class T>
+void add_rows(const TensorView& from, const TensorView& cache, std::int64_t held) {
+  for (std::int64_t row = 0; row < from.rows; ++row)
+    std::copy_n(row_of<T>(from, row), from.columns, row_of<T>(cache, held + row));
+}
+
+}  // namespace
+
+// The sequence's tiles of queries, cut where attention_forward cuts the whole of it; the first begins later.
+void attention_cached(const AttentionCachedArgs& args, device::Queue& queue) {
+  const AttentionShape shape = check_shapes(args);
+  if (shape.rows == 0) return;
+  const std::int64_t held = args.positions.as<std::int32_t>()[0];
+  const AttentionForwardArgs whole{.q = after_rows(args.q, held),
+                                   .k = args.keys,
+                                   .v = args.values,
+                                   .out = after_rows(args.out, held),
+                                   .query_heads = args.query_heads,
+                                   .key_heads = args.key_heads,
+                                   .head_width = args.head_width,
+                                   .window = args.window,
+                                   .scale = args.scale};
+  const std::int64_t end = held + shape.rows;
+  const std::int64_t first_tile = held / query_tile;
+  const std::int64_t tiles = (end + query_tile - 1) / query_tile - first_tile;
+  Workspace& workspace = Workspace::for_threads(queue.pool().thread_count());
+  with_storage(args.q.type, [&](auto tag) {
+    using T = decltype(tag);
+    add_rows<T>(args.k, args.keys, held);
+    add_rows<T>(args.v, args.values, held);
+    queue.pool().parallel_for(tiles * shape.query_heads, [&](std::int64_t tile) {
+      const Workspace::Slot slot(workspace);
+      auto& buffers = *reinterpret_cast<ForwardBuffers*>(slot.data());
+      const std::int64_t begin = (first_tile + tile / shape.query_heads) * query_tile;
+      attend<T>(whole,
+                {.begin = max_of(begin, held),
+                 .end = min_of(end, begin + query_tile),
+                 .first_key = first_visible_key(begin, 0, args.window)},
+                tile % shape.query_heads, buffers);
     });
   });
 }

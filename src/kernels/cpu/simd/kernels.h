@@ -15,6 +15,7 @@ void rms_norm_backward(const RmsNormBackwardArgs& args, device::Queue& queue);
 void rope_apply(const RopeApplyArgs& args, device::Queue& queue);
 void attention_forward(const AttentionForwardArgs& args, device::Queue& queue);
 void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue);
+void attention_cached(const AttentionCachedArgs& args, device::Queue& queue);
 void swiglu_forward(const SwigluForwardArgs& args, device::Queue& queue);
 void swiglu_backward(const SwigluBackwardArgs& args, device::Queue& queue);
 void cross_entropy(const CrossEntropyArgs& args, device::Queue& queue);
@@ -23,6 +24,7 @@ void add(const AddArgs& args, device::Queue& queue);
 void fill(const FillArgs& args, device::Queue& queue);
 void sum_squares(const SumSquaresArgs& args, device::Queue& queue);
 void adamw(const AdamwArgs& args, device::Queue& queue);
+void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& queue);
 
 /// These, and those of operations that need no vectors.
 const KernelTable& table();

@@ -108,4 +108,58 @@ void adamw(const AdamwArgs& args, device::Queue& queue) {
   });
 }
 
+void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& queue) {
+  check_shapes(args);
+  const float* step_values = args.step_values.as<float>();
+  const float* clip = args.clip.as<float>();
+  if (clip[2] == 0) return;
+  const Vec factor = broadcast(clip[1]);
+  const Vec beta1 = broadcast(static_cast<float>(args.beta1));
+  const Vec beta2 = broadcast(static_cast<float>(args.beta2));
+  const Vec rest1 = broadcast(static_cast<float>(1.0 - args.beta1));
+  const Vec rest2 = broadcast(static_cast<float>(1.0 - args.beta2));
+  const Vec decay = broadcast(-(step_values[0] * args.weight_decay));
+  const Vec step = broadcast(-(step_values[0] / step_values[1]));
+  const Vec correction2 = broadcast(step_values[2]);
+  const Vec epsilon = broadcast(args.epsilon);
+  const std::uint32_t update = update_number(step_values);
+  // Stretches begin at multiples of tile_elements, which is even: no block of bits is cut.
+  with_storage(args.gradient.type, [&](auto gradient_tag) {
+    using Gradient = decltype(gradient_tag);
+    for_stretches(
+        queue.pool(), 1, args.weight.element_count(), true,
+        [&](std::int64_t /*row*/, std::int64_t begin, std::int64_t count) {
+          BFloat16* weights = args.weight.as<BFloat16>() + begin;
+          BFloat16* moments1 = args.moment1.as<BFloat16>() + begin;
+          BFloat16* moments2 = args.moment2.as<BFloat16>() + begin;
+          const Gradient* gradients = args.gradient.as<Gradient>() + begin;
+          for (std::int64_t i = 0; i < count; i += lanes) {
+            const std::int64_t left = count - i;
+            const Vec gradient = load_up_to(gradients + i, left) * factor;
+            const Vec moment1 = fma(beta1, load_up_to(moments1 + i, left), rest1 * gradient);
+            const Vec moment2 =
+                fma(beta2, load_up_to(moments2 + i, left), rest2 * gradient * gradient);
+            Vec weight = load_up_to(weights + i, left);
+            weight = fma(decay, weight, weight);
+            const Vec denominator = sqrt(moment2) / correction2 + epsilon;
+            weight = fma(step, moment1 / denominator, weight);
+            float wide[3][lanes];
+            store(wide[0], weight);
+            store(wide[1], moment1);
+            store(wide[2], moment2);
+            for (std::int64_t j = 0; j < min_of(lanes, left); j += 2) {
+              const auto bits =
+                  rounding_bits(args, update, (args.first_element + begin + i + j) / 2);
+              for (std::int64_t k = 0; k < min_of(2, left - j); ++k) {
+                const auto half = static_cast<std::size_t>(2 * k);
+                weights[i + j + k].bits = round_at_random(wide[0][j + k], bits[half]);
+                moments1[i + j + k].bits = round_at_random(wide[1][j + k], bits[half] >> 16);
+                moments2[i + j + k].bits = round_at_random(wide[2][j + k], bits[half + 1]);
+              }
+            }
+          }
+        });
+  });
+}
+
 }  // namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET

@@ -15,6 +15,7 @@ const KernelTable& table() {
                                          .rope_apply = rope_apply,
                                          .attention_forward = attention_forward,
                                          .attention_backward = attention_backward,
+                                         .attention_cached = attention_cached,
                                          .swiglu_forward = swiglu_forward,
                                          .swiglu_backward = swiglu_backward,
                                          .cross_entropy = cross_entropy,
@@ -24,7 +25,8 @@ const KernelTable& table() {
                                          .sum_squares = sum_squares,
                                          // A handful of numbers in double: nothing to vectorise.
                                          .clip_factor = reference::clip_factor,
-                                         .adamw = adamw};
+                                         .adamw = adamw,
+                                         .adamw_at_random = adamw_at_random};
   return functions;
 }
 
