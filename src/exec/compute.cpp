@@ -129,6 +129,20 @@ void run_compute(const Context& context, const plan::Compute& body, device::Queu
                                        .window = body.window,
                                        .scale = body.value},
                                       queue);
+    case plan::Kernel::attention_cached:
+      return table.attention_cached({.q = view(0),
+                                     .k = view(1),
+                                     .v = view(2),
+                                     .positions = view(3),
+                                     .keys = view(4),
+                                     .values = view(5),
+                                     .out = view(6),
+                                     .query_heads = body.query_heads,
+                                     .key_heads = body.key_heads,
+                                     .head_width = body.head_width,
+                                     .window = body.window,
+                                     .scale = body.value},
+                                    queue);
     case plan::Kernel::swiglu_forward:
       return table.swiglu_forward({.gate = view(0), .up = view(1), .out = view(2)}, queue);
     case plan::Kernel::swiglu_backward:

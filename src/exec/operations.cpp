@@ -117,6 +117,23 @@ class Runner {
                                    : c_.elements(id, sharded ? 0 : range.begin, range.size());
     };
     const TensorView weights = held(unit.weights, unit.weights_sharded);
+    if (body.rounds_at_random) {
+      c_.kernels->adamw_at_random({.weight = weights,
+                                   .moment1 = held(unit.moment1, unit.optimizer_sharded),
+                                   .moment2 = held(unit.moment2, unit.optimizer_sharded),
+                                   .gradient = held(body.gradient, unit.gradient_sharded),
+                                   .step_values = whole(body.step_values),
+                                   .clip = whole(body.clip),
+                                   .beta1 = body.beta1,
+                                   .beta2 = body.beta2,
+                                   .epsilon = body.epsilon,
+                                   .weight_decay = body.weight_decay,
+                                   .seed = body.seed,
+                                   .stream = static_cast<std::uint32_t>(index(body.unit)),
+                                   .first_element = range.begin},
+                                  queue_);
+      return {};
+    }
     const bool has_master = unit.master != plan::no_buffer;
     c_.kernels->adamw({.master = has_master ? held(unit.master, unit.optimizer_sharded) : weights,
                        .moment1 = held(unit.moment1, unit.optimizer_sharded),
@@ -227,7 +244,17 @@ class Runner {
     return part == plan::StatePart::weights ? unit.weights_sharded : unit.optimizer_sharded;
   }
   DType part_type(const plan::Unit& unit, plan::StatePart part) const {
-    return part == plan::StatePart::weights ? c_.buffer(unit.weights).type : DType::f32;
+    switch (part) {
+      case plan::StatePart::weights:
+        return c_.buffer(unit.weights).type;
+      case plan::StatePart::master:
+        return c_.buffer(unit.master).type;
+      case plan::StatePart::moment1:
+        return c_.buffer(unit.moment1).type;
+      case plan::StatePart::moment2:
+        return c_.buffer(unit.moment2).type;
+    }
+    return DType::f32;
   }
   ShardRange piece_range(const plan::StatePiece& piece) const {
     const ShardRange own = c_.own_shard(c_.plan->schedule.unit(piece.unit));

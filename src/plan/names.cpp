@@ -17,6 +17,7 @@ std::string_view name_of(Kernel kernel) {
                                                                 "rope_apply",
                                                                 "attention_forward",
                                                                 "attention_backward",
+                                                                "attention_cached",
                                                                 "swiglu_forward",
                                                                 "swiglu_backward",
                                                                 "cross_entropy",
@@ -46,7 +47,7 @@ std::string_view name_of(StatePart part) {
 std::string_view name_of(SegmentKind kind) {
   constexpr std::array<std::string_view, segment_kind_count> names = {
       "load",   "resume",   "micro.first",  "micro.middle", "micro.last", "micro.only",
-      "update", "evaluate", "evaluate.end", "save",         "generate"};
+      "update", "evaluate", "evaluate.end", "save",         "generate",   "generate.next"};
   return names[index(kind)];
 }
 

@@ -160,8 +160,9 @@ std::string OpText::of(const Op& op) const {
                                body.slot, with_staging(body.scratch));
           },
           [&](const Update& body) {
-            return fmt::format("adamw {} -> {}", name(body.gradient),
-                               schedule_.unit(body.unit).name);
+            return fmt::format("adamw{} {} -> {}",
+                               body.rounds_at_random ? ", rounded at random," : "",
+                               name(body.gradient), schedule_.unit(body.unit).name);
           },
           [&](const Feed& body) {
             return fmt::format("input {} -> {}{}", plan::name_of(body.input), name(body.into),

@@ -78,6 +78,7 @@ enum class Kernel : std::uint8_t {
   rope_apply,
   attention_forward,
   attention_backward,
+  attention_cached,
   swiglu_forward,
   swiglu_backward,
   cross_entropy,
@@ -85,7 +86,7 @@ enum class Kernel : std::uint8_t {
   fill,
   clip_factor,
 };
-constexpr int kernel_count = 16;
+constexpr int kernel_count = 17;
 std::string_view name_of(Kernel kernel);
 
 struct Acquire {
@@ -168,6 +169,9 @@ struct Update {
   double beta2 = 0;
   float epsilon = 0;
   float weight_decay = 0;
+  // Weights and moments are bf16 without a master, rounded at random (AdamwAtRandomArgs; stream: the unit).
+  bool rounds_at_random = false;
+  std::uint64_t seed = 0;
 };
 
 /// Run-time inputs, copied from the caller into a buffer.

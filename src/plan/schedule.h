@@ -119,9 +119,10 @@ enum class SegmentKind : std::uint8_t {
   evaluate,
   evaluate_end,
   save,
-  generate
+  generate,       // from the first token on
+  generate_next,  // one token more, after what a cache holds
 };
-constexpr int segment_kind_count = 11;
+constexpr int segment_kind_count = 12;
 std::string_view name_of(SegmentKind kind);
 
 struct Segment {

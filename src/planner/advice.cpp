@@ -261,7 +261,9 @@ class Search {
     const auto part = [&](std::int64_t size_bytes, int sharded_from) {
       return level >= sharded_from ? size_bytes / world_size : size_bytes;
     };
-    const std::int64_t optimizer = base_.weight_type == DType::f32 ? 8 * count : 12 * count;
+    const std::int64_t optimizer = !base_.keeps_masters              ? 4 * count
+                                   : base_.weight_type == DType::f32 ? 8 * count
+                                                                     : 12 * count;
     // Gradients may be narrower after a change, never than 16 bits.
     const std::int64_t of_rank =
         part(bytes_of(base_.weight_type, count), 3) + part(optimizer, 1) + part(2 * count, 2);

@@ -28,11 +28,18 @@ struct UnitBuffers {
   BufferId micro_gradient = plan::no_buffer;  // whole unit
 };
 
+/// Keys and values of one layer, of every position so far.
+struct LayerCache {
+  BufferId keys = plan::no_buffer;
+  BufferId values = plan::no_buffer;
+};
+
 struct Builder {
   const Request& request;
   plan::Schedule schedule;
   std::vector<UnitBuffers> unit_buffers;
   std::unordered_map<std::string, Place> places;  // by parameter name
+  std::vector<LayerCache> cache;                  // by layer; empty: generation keeps none
 
   DType type() const { return request.weight_type; }
   BufferId add_buffer(plan::Buffer buffer);
@@ -67,6 +74,8 @@ struct Forward {
 };
 Forward lower_forward(Builder& builder, std::int64_t max_rows, bool with_targets,
                       const std::string& prefix);
+/// The same for rows that go on where the builder's cache ends, of one sequence, without targets.
+Forward lower_cached_forward(Builder& builder, std::int64_t max_rows, const std::string& prefix);
 
 /// Head and loss in chunks of rows; with gradients, also d(hidden) and the head's gradient.
 /// Returns the buffer of d(hidden), or no_buffer.

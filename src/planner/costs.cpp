@@ -25,6 +25,10 @@ double flops_of(const plan::Compute& body) {
     case plan::Kernel::attention_forward:
       return static_cast<double>(kernels::attention_forward_flops(
           rows_of(operands[0]), body.query_heads, body.head_width, body.window));
+    case plan::Kernel::attention_cached:
+      // Every row may see all that the cache has room for.
+      return 4.0 * static_cast<double>(rows_of(operands[0]) * rows_of(operands[4]) *
+                                       body.query_heads * body.head_width);
     case plan::Kernel::attention_backward:
       return static_cast<double>(kernels::attention_backward_flops(
           rows_of(operands[0]), body.query_heads, body.head_width, body.window));
@@ -99,7 +103,7 @@ void estimate_costs(plan::Schedule& schedule, std::int64_t world_size) {
                 const plan::Unit& unit = schedule.unit(body.unit);
                 const double elements = static_cast<double>(
                     unit.optimizer_sharded ? unit.shard_elements : unit.element_count);
-                op.cost.memory_bytes = elements * (3 * 8 + 4);
+                op.cost.memory_bytes = elements * (body.rounds_at_random ? 3 * 4 + 2 : 3 * 8 + 4);
               },
               [&](const plan::CopyOut& body) {
                 op.cost.memory_bytes =

@@ -22,8 +22,12 @@ using plan::Operand;
 /// Emits one forward pass. Buffers are named after what they hold; `prefix` tells segments apart.
 class Lowering {
  public:
-  Lowering(Builder& builder, std::int64_t max_rows, std::string prefix)
-      : b_(builder), m_(builder.request.model), rows_(max_rows), prefix_(std::move(prefix)) {}
+  Lowering(Builder& builder, std::int64_t max_rows, std::string prefix, bool is_cached = false)
+      : b_(builder),
+        m_(builder.request.model),
+        rows_(max_rows),
+        prefix_(std::move(prefix)),
+        is_cached_(is_cached) {}
 
   Forward run(bool with_targets) {
     feed_batch(with_targets);
@@ -76,6 +80,7 @@ class Lowering {
   void feed_batch(bool with_targets) {
     out_.tokens = feed(plan::Input::tokens, DType::i32, rows_);
     positions_ = feed(plan::Input::positions, DType::i32, rows_);
+    if (is_cached_) return;
     out_.sequence_starts = feed(plan::Input::sequence_starts, DType::i32, rows_ + 1);
     if (!with_targets) return;
     out_.targets = feed(plan::Input::targets, DType::i32, rows_);
@@ -190,6 +195,22 @@ class Lowering {
     rotate(q, name + " rope q", layer);
     rotate(k, name + " rope k", layer);
     const BufferId out = activation(name + ".attention", q_columns);
+    if (is_cached_) {
+      const LayerCache& cache = b_.cache[static_cast<std::size_t>(layer)];
+      const auto kept = [&](BufferId buffer) {
+        return fixed(buffer, Access::read_write, b_.type(), b_.request.cache_rows, k_columns);
+      };
+      emit({.kernel = Kernel::attention_cached,
+            .operands = {q, k, v, integers(positions_), kept(cache.keys), kept(cache.values),
+                         all(out, Access::write, q_columns)},
+            .value = attention_scale(m_),
+            .query_heads = static_cast<std::int32_t>(m_.query_heads),
+            .key_heads = static_cast<std::int32_t>(m_.key_heads),
+            .head_width = static_cast<std::int32_t>(m_.head_width),
+            .window = m_.windows[static_cast<std::size_t>(layer)]},
+           name + " attention", layer);
+      return out;
+    }
     const BufferId lse = activation_f32(name + ".lse", m_.query_heads);
     emit({.kernel = Kernel::attention_forward,
           .operands = {q, k, v, integers(out_.sequence_starts, 1),
@@ -244,6 +265,7 @@ class Lowering {
   const spec::ModelSpec& m_;
   std::int64_t rows_;
   std::string prefix_;
+  bool is_cached_;
   Forward out_{};
   BufferId positions_ = plan::no_buffer;
   BufferId cosine_ = plan::no_buffer;
@@ -259,6 +281,10 @@ float Lowering::attention_scale(const spec::ModelSpec& model) {
 Forward lower_forward(Builder& builder, std::int64_t max_rows, bool with_targets,
                       const std::string& prefix) {
   return Lowering(builder, max_rows, prefix).run(with_targets);
+}
+
+Forward lower_cached_forward(Builder& builder, std::int64_t max_rows, const std::string& prefix) {
+  return Lowering(builder, max_rows, prefix, true).run(false);
 }
 
 }  // namespace underkeel::planner

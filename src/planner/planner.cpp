@@ -153,6 +153,48 @@ void finish_forward(Builder& builder, plan::Segment segment) {
   builder.schedule.segments.push_back(std::move(segment));
 }
 
+// One pass from the first token on; with a cache that pass fills it, and each token after it is a pass of one row.
+void build_generation(Builder& builder) {
+  const Request& request = builder.request;
+  const spec::ModelSpec& model = request.model;
+  const auto add = [&](SegmentKind kind, std::int64_t max_rows, const std::string& prefix) {
+    plan::Segment segment{.kind = kind, .max_rows = max_rows};
+    const Forward forward = builder.cache.empty() ? lower_forward(builder, max_rows, false, prefix)
+                                                  : lower_cached_forward(builder, max_rows, prefix);
+    segment.ops = forward.ops;
+    const BufferId logits =
+        builder.add_buffer({.name = prefix + "logits",
+                            .kind = plan::BufferKind::workspace,
+                            .size_bytes = bytes_of(DType::f32, model.vocabulary)});
+    lower_last_logits(builder, forward, logits, segment.ops);
+    finish_forward(builder, std::move(segment));
+  };
+  if (request.cache_rows > 0) {
+    UK_CHECK(!request.on_gpu, "attention_cached has no CUDA kernel");
+    UK_CHECK(request.cache_rows >= request.max_generation_rows, "a cache holds all positions");
+    const std::int64_t columns = model.key_heads * model.head_width;
+    plan::Segment& load = builder.schedule.segments.front();
+    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+      const auto keep = [&](std::string_view what) {
+        const BufferId id = builder.add_buffer(
+            {.name = fmt::format("cache.layers.{}.{}", layer, what),
+             .kind = plan::BufferKind::activations,
+             .persistent = true,
+             .type = builder.type(),
+             .size_bytes = bytes_of(builder.type(), request.cache_rows * columns)});
+        load.ops.push_back(compute({.kernel = plan::Kernel::fill,
+                                    .operands = {fixed(id, plan::Access::write, builder.type(),
+                                                       request.cache_rows, columns)}},
+                                   fmt::format("clear cache.layers.{}.{}", layer, what), -1));
+        return id;
+      };
+      builder.cache.push_back({.keys = keep("keys"), .values = keep("values")});
+    }
+  }
+  add(SegmentKind::generate, request.max_generation_rows, "generation.");
+  if (request.cache_rows > 0) add(SegmentKind::generate_next, 1, "generation.next.");
+}
+
 void build_segments(Builder& builder) {
   const Request& request = builder.request;
   build_state_segments(builder);
@@ -186,17 +228,7 @@ void build_segments(Builder& builder) {
       if (loading.kind == SegmentKind::load || loading.kind == SegmentKind::resume)
         loading.ops.push_back(clear_totals(totals));
   }
-  if (request.max_generation_rows > 0) {
-    plan::Segment segment{.kind = SegmentKind::generate, .max_rows = request.max_generation_rows};
-    const Forward forward = lower_forward(builder, segment.max_rows, false, "generation.");
-    segment.ops = forward.ops;
-    const BufferId logits =
-        builder.add_buffer({.name = "generation.logits",
-                            .kind = plan::BufferKind::workspace,
-                            .size_bytes = bytes_of(DType::f32, request.model.vocabulary)});
-    lower_last_logits(builder, forward, logits, segment.ops);
-    finish_forward(builder, std::move(segment));
-  }
+  if (request.max_generation_rows > 0) build_generation(builder);
 }
 
 void find_peaks(plan::Plan& plan) {
@@ -288,18 +320,22 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
     case spec::Precision::f32:
       request.weight_type = DType::f32;
       break;
-    case spec::Precision::bf16:
     case spec::Precision::pure_bf16:
+      request.keeps_masters = false;
+      request.seed = run.seed;
+      request.weight_type = DType::bf16;
+      break;
+    case spec::Precision::bf16:
       request.weight_type = DType::bf16;
       break;
     case spec::Precision::f16:
       request.weight_type = DType::f16;
       break;
   }
-  // Over several micro-steps the sum is f32 unless a DeepSpeed JSON says otherwise; over one it is stored
-  // as it came.
+  // Over several micro-steps the sum is f32 unless a DeepSpeed JSON or pure_bf16 says otherwise; over one it is
+  // stored as it came.
   request.accumulate_type = run.gradient_accumulation_type.value_or(
-      run.accumulation_steps > 1 ? DType::f32 : request.weight_type);
+      run.accumulation_steps > 1 && request.keeps_masters ? DType::f32 : request.weight_type);
   request.recompute =
       run.recompute == spec::Recompute::automatic ? spec::Recompute::cheap : run.recompute;
   request.accumulation_steps = run.accumulation_steps;

@@ -20,10 +20,13 @@ struct Request {
   int stage = 0;
   DType weight_type = DType::f32;      // what kernels read and what is exported
   DType accumulate_type = DType::f32;  // of the gradient's home
+  bool keeps_masters = true;  // f32 masters and moments; false: all is in weight_type, bf16
+  std::uint64_t seed = 0;     // of the roundings without masters
   spec::Recompute recompute = spec::Recompute::block;
   std::int64_t max_rows = 0;             // tokens of the largest micro-batch
   std::int64_t max_evaluation_rows = 0;  // 0: no evaluation
   std::int64_t max_generation_rows = 0;  // 0: no generation
+  std::int64_t cache_rows = 0;  // positions whose keys and values generation keeps; 0: none
   std::int64_t accumulation_steps = 1;
   bool train = true;
   bool save = true;

@@ -24,7 +24,8 @@ void build_program(plan::Schedule& schedule, bool reloads) {
   allow(save, {micro_first, micro_only, evaluate, generate});
   if (reloads)
     for (const plan::SegmentKind last : {update, evaluate_end, save}) allow(last, {load});
-  allow(generate, {generate, micro_first, micro_only, evaluate, save});
+  allow(generate, {generate, generate_next, micro_first, micro_only, evaluate, save});
+  allow(generate_next, {generate, generate_next});
 }
 
 }  // namespace underkeel::planner

@@ -177,7 +177,8 @@ class StateSegments {
     const BufferId home = home_of(unit, part);
     const std::int64_t elements = is_sharded(unit, part) ? unit.shard_elements : unit.element_count;
     ops.push_back(compute({.kernel = plan::Kernel::fill,
-                           .operands = {fixed(home, plan::Access::write, DType::f32, 1, elements)}},
+                           .operands = {fixed(home, plan::Access::write,
+                                              b_.schedule.buffer(home).type, 1, elements)}},
                           fmt::format("clear {}.{}", unit.name, name_of(part))));
   }
 

@@ -82,10 +82,11 @@ void give_homes(Builder& builder, UnitId id) {
                                        .size_bytes = bytes_of(builder.type(), unit.element_count)});
   }
   if (!request.train) return;
-  if (builder.type() != DType::f32)
+  if (builder.type() != DType::f32 && request.keeps_masters)
     unit.master = home("master", BufferKind::optimizer, DType::f32, unit.optimizer_sharded);
-  unit.moment1 = home("exp_avg", BufferKind::optimizer, DType::f32, unit.optimizer_sharded);
-  unit.moment2 = home("exp_avg_sq", BufferKind::optimizer, DType::f32, unit.optimizer_sharded);
+  const DType moment_type = request.keeps_masters ? DType::f32 : builder.type();
+  unit.moment1 = home("exp_avg", BufferKind::optimizer, moment_type, unit.optimizer_sharded);
+  unit.moment2 = home("exp_avg_sq", BufferKind::optimizer, moment_type, unit.optimizer_sharded);
   unit.gradient =
       home("gradient", BufferKind::gradients, request.accumulate_type, unit.gradient_sharded);
   buffers.micro_gradient =

@@ -89,7 +89,9 @@ void build_update(Builder& builder, BufferId totals) {
                           .epsilon = static_cast<float>(request.optimizer.epsilon),
                           .weight_decay = unit.weight_decay
                                               ? static_cast<float>(request.optimizer.weight_decay)
-                                              : 0.0f},
+                                              : 0.0f,
+                          .rounds_at_random = !request.keeps_masters,
+                          .seed = request.seed},
              fmt::format("update {}", unit.name)));
     if (!unit.optimizer_sharded || unit.weights_sharded) continue;
     Op gather = make(

@@ -79,6 +79,32 @@ TEST(Bits, DifferWhenANeededEdgeIsRemoved) {
   EXPECT_NE(broken.losses, expected.losses);
 }
 
+// Without masters: what rounds at random is a function of update and element, not of who holds it.
+TEST(BitsWithoutMasters, AreEqualAtEveryStageOnEveryNumberOfThreads) {
+  for (const std::int64_t world : {1, 3}) {
+    planner::Request request = base_request(world);
+    request.weight_type = DType::bf16;
+    request.accumulate_type = DType::bf16;
+    request.keeps_masters = false;
+    request.seed = 42;
+    const Trace expected = run(planner::make_plan(request), {});
+    ASSERT_LT(expected.losses[2], expected.losses[0]);
+    for (const auto& [name, values] : expected.weights)
+      EXPECT_EQ(name.find(".master"), std::string::npos) << name;
+    EngineOptions two_threads;
+    two_threads.executor.thread_count = 2;
+    two_threads.executor.delay_seed = 7;
+    for (int stage = 0; stage <= 3; ++stage) {
+      SCOPED_TRACE(testing::Message() << world << " ranks, stage " << stage);
+      request.stage = stage;
+      request.bounds.param_persistence_elements = 0;
+      expect_equal(run(planner::make_plan(request), two_threads, true), expected);
+    }
+    request.seed = 43;
+    EXPECT_NE(run(planner::make_plan(request), {}).weights, expected.weights);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(WorldSizes, BitMatrix,
                          testing::Combine(testing::Values(1, 2, 3, 4),
                                           testing::Values(DType::f32, DType::bf16, DType::f16)));

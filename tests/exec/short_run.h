@@ -1,6 +1,7 @@
 #pragma once
 // A short run of a small model with awkward batches, for tests that compare bits of whole runs.
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -135,7 +136,8 @@ inline Trace run(const plan::Plan& plan, EngineOptions options, bool save_betwee
       }
       const double t = window + 1;
       update.step_values = {0.01f, static_cast<float>(1 - std::pow(0.9, t)),
-                            static_cast<float>(std::sqrt(1 - std::pow(0.999, t))), 0};
+                            static_cast<float>(std::sqrt(1 - std::pow(0.999, t))),
+                            std::bit_cast<float>(static_cast<std::uint32_t>(window + 1))};
       const exec::Outputs outputs = value_of(rank.executor.run(plan::SegmentKind::update, update));
       double loss = 0;
       for (std::int64_t r = 0; r < plan.world_size; ++r)
