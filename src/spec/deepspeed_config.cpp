@@ -135,9 +135,9 @@ class DeepspeedReader : DeepspeedPart {
       for (const char* known : {"immediate_grad_update", "check_grad_overflow"})
         if (fields.take(known) != nullptr) silent_.push_back(fmt::format("{}.{}", key, known));
       for (const char* other : {"bf16_master_weights_and_grads", "bf16_optimizer_states"})
-        if (fields.boolean(other).value_or(false))
-          fields.problem(other, "training without f32 master weights is not supported yet", {},
-                         ErrorCode::unsupported);
+        if (fields.boolean(other).value_or(false) && run_.precision != Precision::pure_bf16)
+          fields.problem(other, "the run has f32 masters and moments",
+                         "write pure_bf16: true in the run file to train without them");
     }
     refuse_unknown(fields, key);
     finish(fields);
@@ -174,16 +174,22 @@ class DeepspeedReader : DeepspeedPart {
       top.problem("bfloat16", "`bf16` and `bfloat16` are two names of one section",
                   "keep one of the two");
     read_mode(top, "fp16", "fp16", run_.precision == Precision::f16);
-    read_mode(top, top.has("bfloat16") ? "bfloat16" : "bf16", "bf16",
-              run_.precision == Precision::bf16);
+    read_mode(top, top.has("bfloat16") ? "bfloat16" : "bf16", "bf16", mode_type() == DType::bf16);
     top.take("bf16");
     top.take("bfloat16");
   }
 
   DType mode_type() const {
-    return run_.precision == Precision::bf16  ? DType::bf16
-           : run_.precision == Precision::f16 ? DType::f16
-                                              : DType::f32;
+    switch (run_.precision) {
+      case Precision::f32:
+        return DType::f32;
+      case Precision::bf16:
+      case Precision::pure_bf16:
+        return DType::bf16;
+      case Precision::f16:
+        return DType::f16;
+    }
+    return DType::f32;
   }
 
   std::optional<DType> type_at(Fields& fields, std::string_view key) {

@@ -83,10 +83,12 @@ void read_precision(RunReading& reading) {
   const bool fp16 = reading.keep("fp16", fields.boolean("fp16"), false);
   const bool pure = reading.keep("pure_bf16", fields.boolean("pure_bf16"), false);
   if (bf16 && fp16) fields.problem("fp16", "bf16 and fp16 exclude each other");
-  if (pure)
-    fields.problem("pure_bf16", "training without f32 master weights is not supported yet",
-                   "write bf16: true", ErrorCode::unsupported);
-  reading.run.precision = bf16 ? Precision::bf16 : fp16 ? Precision::f16 : Precision::f32;
+  if (pure && fp16) fields.problem("pure_bf16", "fp16 and pure_bf16 exclude each other");
+  // LLaMA-Factory's users write bf16 beside it or not; what is trained is the same.
+  reading.run.precision = pure   ? Precision::pure_bf16
+                          : bf16 ? Precision::bf16
+                          : fp16 ? Precision::f16
+                                 : Precision::f32;
 }
 
 void read_recomputation(RunReading& reading) {

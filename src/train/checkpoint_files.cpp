@@ -47,7 +47,7 @@ Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
   for (const plan::StatePart part :
        {plan::StatePart::master, plan::StatePart::moment1, plan::StatePart::moment2}) {
     if (part == plan::StatePart::master && !content.has_master && exports) continue;
-    UK_TRY(layout, io::lay_out_safetensors(specs(part, DType::f32)));
+    UK_TRY(layout, io::lay_out_safetensors(specs(part, content.state_type)));
     made.files.push_back({std::string(plan::name_of(part)) + ".safetensors", std::move(layout)});
   }
   return made;

@@ -19,9 +19,10 @@ std::string stored_name(plan::StatePart part, const std::string& tensor);
 
 struct CheckpointContent {
   DType weight_type = DType::f32;
-  bool has_master = false;    // an f32 copy beside narrower weights
-  bool has_optimizer = true;  // false: weights only
-  /// Weights as a Hugging Face folder has them. Else they are kept as f32 masters alone, from which
+  DType state_type = DType::f32;  // of moments, and of the weights where they are not exported
+  bool has_master = false;        // an f32 copy beside narrower weights
+  bool has_optimizer = true;      // false: weights only
+  /// Weights as a Hugging Face folder has them. Else they are kept as masters alone, from which
   /// training resumes and no other program loads.
   bool exports_weights = true;
 };

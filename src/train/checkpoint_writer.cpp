@@ -74,10 +74,11 @@ Result<void> CheckpointWriter::write(const plan::UnitTensor& tensor, plan::State
                                      const void* from) {
   std::string name = stored_name(part, tensor.name);
   auto found = places_.find(name);
-  if (found == places_.end() && part == plan::StatePart::weights && type == DType::f32) {
-    // f32 weights that are not exported are kept as the master copy that they are.
+  if (found == places_.end() && part == plan::StatePart::weights) {
+    // Weights that are not exported and have no master beside them are kept as the master that they are.
     name = stored_name(plan::StatePart::master, tensor.name);
     found = places_.find(name);
+    if (found != places_.end() && *found->second.entry->type != type) return {};
   }
   if (found == places_.end() && part == plan::StatePart::master) {
     // Weights that are exported wider than they are trained are the master copy.

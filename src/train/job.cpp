@@ -214,10 +214,12 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(job.plan, question));
 
-  const bool narrow = job.plan.schedule.units.front().master != plan::no_buffer;
+  const plan::Unit& first_unit = job.plan.schedule.units.front();
+  const bool narrow = first_unit.master != plan::no_buffer;
   const DType type = spec::export_type(run);
   // f32 weights of a narrower run are its master copies: they are written once.
   const CheckpointContent whole{.weight_type = type,
+                                .state_type = job.plan.schedule.buffer(first_unit.moment1).type,
                                 .has_master = narrow && type != DType::f32,
                                 .has_optimizer = !run.save.weights_only,
                                 .exports_weights = run.zero.gather_weights_on_save};

@@ -1,6 +1,7 @@
 #include "train/loop.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -258,6 +259,8 @@ Result<exec::Outputs> RankLoop::run_window(const data::Window& window, double wi
   }
   exec::Inputs update;
   update.step_values = update_values(job_.run.optimizer, rate(), step_ + 1 - overflows_.skipped());
+  update.step_values[3] =
+      std::bit_cast<float>(static_cast<std::uint32_t>(step_ + 1 - overflows_.skipped()));
   update.loss_scale = static_cast<float>(overflows_.loss_scale());
   update.control = saver_->is_written() ? save_is_written : 0;
   return executor_->run(SegmentKind::update, update);

@@ -188,6 +188,20 @@ TEST_F(DeepspeedConfig, GivesTheLossScaleOfFp16) {
             128);
 }
 
+TEST_F(DeepspeedConfig, TrainsWithoutMastersWhenBothFilesSaySo) {
+  const auto run = read_with(R"({"bf16": {"enabled": true, "bf16_master_weights_and_grads": true,
+    "bf16_optimizer_states": true}})",
+                             "pure_bf16: true\n");
+
+  ASSERT_TRUE(run.has_value()) << text_of(run);
+  EXPECT_EQ(run->precision, Precision::pure_bf16);
+  EXPECT_EQ(run->gradient_accumulation_type, DType::bf16);
+  EXPECT_EQ(export_type(*run), DType::bf16);
+  const std::string text = text_of(
+      read_with(R"({"bf16": {"enabled": true, "bf16_optimizer_states": true}})", "bf16: true\n"));
+  EXPECT_NE(text.find("write pure_bf16: true"), std::string::npos) << text;
+}
+
 TEST_F(DeepspeedConfig, HoldsTheLossScaleAgainstItsBounds) {
   for (const auto& [key, fix] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"("loss_scale": true)", "fp16.loss_scale"},

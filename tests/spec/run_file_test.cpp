@@ -319,7 +319,7 @@ struct Refusal {
 TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
   const std::vector<Refusal> refusals = {
       {"bf16: true\nfp16: true", "bf16 and fp16 exclude each other"},
-      {"pure_bf16: true", "training without f32 master weights is not supported yet"},
+      {"fp16: true\npure_bf16: true", "fp16 and pure_bf16 exclude each other"},
       {"do_predict: true", "true is not honoured: prediction is not supported yet"},
       {"quantization_bit: 4", "4 is not honoured: quantised base models are not supported yet"},
       {"adapter_name_or_path: x", "\"x\" is not honoured: adapters are not supported yet"},
