@@ -2,6 +2,7 @@
 
 #include "train/generate.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -9,23 +10,60 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "command.h"
+#include "run_arguments.h"
 #include "spec/hardware_spec.h"
 
 namespace underkeel::apps {
 
 namespace {
 
-Result<void> run(train::GenerateRequest request) {
+struct Allowed {
+  std::string what;
+  std::int64_t needed_bytes = 0;
+  std::int64_t allowed_bytes = 0;
+};
+
+/// What would fit: fewer new tokens, if the cache of those is what is too much; else no cache.
+std::string change_that_fits(const Allowed& allowed, const train::GenerationMemory& memory) {
+  const std::int64_t over = allowed.needed_bytes - allowed.allowed_bytes;
+  if (memory.cache_bytes > 0) {
+    const std::int64_t of_position =
+        memory.cache_bytes / std::max<std::int64_t>(1, memory.positions - 1);
+    const std::int64_t left =
+        memory.new_tokens - ceil_div(over, std::max<std::int64_t>(1, of_position)) - 1;
+    if (left >= 1) return fmt::format("--max-new-tokens {}", left);
+    if (over < memory.cache_bytes) return "--no-cache, which is much slower";
+  }
+  return "allow more memory, or use a smaller model";
+}
+
+Result<void> run(train::GenerateRequest request, const std::string& memory_text) {
   const spec::HardwareSpec machine = spec::this_machine();
+  UK_TRY(budgets, parse_budgets(memory_text));
   request.thread_count = machine.cores;
-  request.check_memory = [&](std::int64_t arena_bytes) -> Result<void> {
-    if (arena_bytes <= machine.host_ram_bytes) return {};
-    return fail(ErrorCode::does_not_fit,
-                fmt::format("the model and its activations need {}, this machine has {}",
-                            format_bytes(arena_bytes), format_bytes(machine.host_ram_bytes)),
-                request.model.string(), "use a machine with more memory, or a smaller model");
+  request.check_memory = [&](const train::GenerationMemory& memory) -> Result<void> {
+    const std::string cache =
+        memory.cache_bytes > 0
+            ? fmt::format(", of which {} keep the keys and values of {} positions",
+                          format_bytes(memory.cache_bytes), memory.positions - 1)
+            : std::string();
+    std::vector<Allowed> all = {{"this machine has", memory.arena_bytes, machine.host_ram_bytes}};
+    for (const SpaceBudget& budget : budgets)
+      all.push_back({fmt::format("--memory allows {}", budget.space),
+                     budget.space == "device" ? memory.device_bytes : memory.arena_bytes,
+                     budget.size_bytes});
+    for (const Allowed& allowed : all)
+      if (allowed.needed_bytes > allowed.allowed_bytes)
+        return fail(ErrorCode::does_not_fit,
+                    fmt::format("the model and its activations need {}{}; {} {}",
+                                format_bytes(allowed.needed_bytes), cache, allowed.what,
+                                format_bytes(allowed.allowed_bytes)),
+                    request.model.string(), change_that_fits(allowed, memory));
+    log(LogLevel::info, fmt::format("memory: {}{}", format_bytes(memory.arena_bytes), cache));
+    return {};
   };
   bool begun = false;
   const auto print = [&](std::string_view text) {
@@ -38,6 +76,11 @@ Result<void> run(train::GenerateRequest request) {
   if (report) print("");
   if (begun) std::fputs("\n", stdout);
   if (!report) return tl::unexpected(report.error());
+  if (report->tokens.size() > 1)
+    log(LogLevel::info,
+        fmt::format("{} prompt tokens in {:.3f} s, then {:.1f} tokens/s", report->prompt_tokens,
+                    report->prompt_s,
+                    static_cast<double>(report->tokens.size() - 1) / report->tokens_s));
   return {};
 }
 
@@ -96,7 +139,15 @@ void add_generate(CLI::App& app, Chosen& chosen) {
                        : text + " is no whole number from 0 to 18446744073709551615";
           },
           ""));
-  command->callback([request, &chosen] { chosen.run = [request] { return run(*request); }; });
+  command->add_flag("!--no-cache", request->keeps_cache,
+                    "compute all keys and values again for each token: less memory, much slower");
+  auto memory = std::make_shared<std::string>();
+  command->add_option(
+      "--memory", *memory,
+      "budgets: SPACE=SIZE[,SPACE=SIZE]; device: the model's arena, host: all of it");
+  command->callback([request, memory, &chosen] {
+    chosen.run = [request, memory] { return run(*request, *memory); };
+  });
 }
 
 }  // namespace underkeel::apps

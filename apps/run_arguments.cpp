@@ -10,13 +10,8 @@
 
 namespace underkeel::apps {
 
-namespace {
-
-// "device=80GiB,host=100GiB" as changes of the run file.
-Result<std::vector<std::string>> memory_changes(const std::vector<std::string>& flags) {
-  const std::string text = fmt::format("{}", fmt::join(flags, ","));
-  std::vector<std::string> changes;
-  std::vector<std::string> spaces;
+Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text) {
+  std::vector<SpaceBudget> budgets;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
@@ -25,24 +20,24 @@ Result<std::vector<std::string>> memory_changes(const std::vector<std::string>& 
     if (sign == std::string::npos || (space != "device" && space != "host"))
       return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), "--memory",
                   "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
-    if (std::find(spaces.begin(), spaces.end(), space) != spaces.end())
+    if (std::any_of(budgets.begin(), budgets.end(),
+                    [&](const SpaceBudget& budget) { return budget.space == space; }))
       return fail(ErrorCode::bad_config, fmt::format("`{}` has two budgets", space), "--memory",
                   "leave one of them out");
-    spaces.push_back(space);
-    UK_TRY_VOID(parse_bytes(part.substr(sign + 1), "--memory"));
-    changes.push_back(fmt::format("underkeel.memory.{}", part));
+    const std::string size = part.substr(sign + 1);
+    UK_TRY(size_bytes, parse_bytes(size, "--memory"));
+    budgets.push_back({space, size, size_bytes});
     begin = end + 1;
   }
-  return changes;
+  return budgets;
 }
-
-}  // namespace
 
 Result<std::vector<std::string>> RunArguments::all_changes() const {
   std::vector<std::string> all = changes;
   if (ranks) all.push_back(fmt::format("underkeel.ranks={}", *ranks));
-  UK_TRY(budgets, memory_changes(memory));
-  all.insert(all.end(), budgets.begin(), budgets.end());
+  UK_TRY(budgets, parse_budgets(fmt::format("{}", fmt::join(memory, ","))));
+  for (const SpaceBudget& budget : budgets)
+    all.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
   return all;
 }
 

@@ -16,6 +16,15 @@ class App;
 
 namespace underkeel::apps {
 
+/// "device=80GiB,host=100GiB" in parts, in order; nothing of an empty text.
+/// Errors:  bad_config for another space, a space given twice, or a size that is none.
+struct SpaceBudget {
+  std::string space;  // "device" or "host"
+  std::string text;   // the size, as written
+  std::int64_t size_bytes = 0;
+};
+Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text);
+
 struct RunArguments {
   std::filesystem::path run_file;
   std::vector<std::string> changes;  // key=value, as written

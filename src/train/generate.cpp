@@ -1,6 +1,7 @@
 #include "train/generate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -119,6 +120,37 @@ Result<std::int64_t> rows_of(const GenerateRequest& request, const spec::ModelSp
   return prompt_tokens + wanted;
 }
 
+struct Lengths {
+  std::int64_t prompt = 0;
+  std::int64_t all = 0;  // with the new tokens
+};
+
+plan::Plan plan_for(const GenerateRequest& request, const spec::ModelSpec& model,
+                    const Lengths& lengths) {
+  planner::Request wanted{.model = model};
+  wanted.weight_type = model.stored_type;
+  wanted.train = false;
+  wanted.save = false;
+  wanted.max_generation_rows = request.keeps_cache ? lengths.prompt : lengths.all;
+  // The last token is never read back.
+  wanted.cache_rows = request.keeps_cache ? std::max(lengths.prompt, lengths.all - 1) : 0;
+  return planner::make_plan(wanted);
+}
+
+GenerationMemory memory_of(const plan::Plan& plan, const Lengths& lengths) {
+  GenerationMemory memory{.device_bytes = plan.layout.size_bytes[index(plan::MemorySpace::device)],
+                          .positions = lengths.all,
+                          .new_tokens = lengths.all - lengths.prompt};
+  for (const std::int64_t size_bytes : plan.layout.size_bytes) memory.arena_bytes += size_bytes;
+  for (const plan::Buffer& buffer : plan.schedule.buffers)
+    if (buffer.name.starts_with("cache.")) memory.cache_bytes += buffer.size_bytes;
+  return memory;
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 Result<GenerateReport> generate(const GenerateRequest& request,
@@ -150,14 +182,9 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   GenerateReport report{.prompt_tokens = static_cast<std::int64_t>(tokens.size())};
   UK_TRY(max_rows, rows_of(request, model, report.prompt_tokens));
 
-  planner::Request wanted{.model = model};
-  wanted.weight_type = model.stored_type;
-  wanted.train = false;
-  wanted.save = false;
-  wanted.max_generation_rows = max_rows;
-  const plan::Plan plan = planner::make_plan(wanted);
-  for (const std::int64_t size_bytes : plan.layout.size_bytes) report.arena_bytes += size_bytes;
-  if (request.check_memory) UK_TRY_VOID(request.check_memory(report.arena_bytes));
+  const plan::Plan plan = plan_for(request, model, {report.prompt_tokens, max_rows});
+  report.memory = memory_of(plan, {report.prompt_tokens, max_rows});
+  if (request.check_memory) UK_TRY_VOID(request.check_memory(report.memory));
 
   UK_TRY(source, open_weights(files, folder, model));
   const auto group = comm::make_single();
@@ -174,13 +201,18 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   const auto tell = [&](const std::string& part) {
     if (!part.empty()) sink(part);
   };
+  double began_s = now_s();
   while (static_cast<std::int64_t>(tokens.size()) < max_rows) {
+    const bool goes_on = request.keeps_cache && !report.tokens.empty();
+    const std::size_t held = goes_on ? tokens.size() - 1 : 0;
     const std::array<std::int32_t, 2> starts{0, static_cast<std::int32_t>(tokens.size())};
     exec::Inputs inputs;
-    inputs.tokens = tokens;
-    inputs.positions = std::span(positions).first(tokens.size());
+    inputs.tokens = std::span(tokens).subspan(held);
+    inputs.positions = std::span(positions).subspan(held, tokens.size() - held);
     inputs.sequence_starts = starts;
-    UK_TRY(outputs, executor->run(plan::SegmentKind::generate, inputs));
+    UK_TRY(outputs,
+           executor->run(goes_on ? plan::SegmentKind::generate_next : plan::SegmentKind::generate,
+                         inputs));
     // Finite f32 values cannot overflow a sum in double.
     if (!std::isfinite(std::accumulate(outputs.logits.begin(), outputs.logits.end(), 0.0)))
       return fail(
@@ -189,6 +221,9 @@ Result<GenerateReport> generate(const GenerateRequest& request,
           folder, "`underkeel inspect --verify` names weights that are no numbers");
     const std::int32_t next =
         sample_token(outputs.logits, request.sampling, std::ssize(report.tokens));
+    const double ended_s = now_s();
+    (report.tokens.empty() ? report.prompt_s : report.tokens_s) += ended_s - began_s;
+    began_s = ended_s;
     report.ended = std::find(ends.begin(), ends.end(), next) != ends.end();
     if (report.ended) break;
     report.tokens.push_back(next);

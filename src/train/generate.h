@@ -14,6 +14,15 @@
 
 namespace underkeel::train {
 
+/// What a plan for generating takes.
+struct GenerationMemory {
+  std::int64_t device_bytes = 0;  // of the arena that holds the model
+  std::int64_t arena_bytes = 0;   // of all memory spaces
+  std::int64_t cache_bytes = 0;   // of it, keys and values
+  std::int64_t positions = 0;     // prompt and new tokens
+  std::int64_t new_tokens = 0;    // the most of them
+};
+
 struct GenerateRequest {
   std::filesystem::path model;  // a folder (of an output folder that has no model yet its
                                 // newest checkpoint), or a hub name in the local cache
@@ -25,15 +34,20 @@ struct GenerateRequest {
   std::optional<std::int64_t> max_new_tokens;
   Sampling sampling;
   int thread_count = 1;
+  /// Keeps the keys and values of all tokens so far. Without it each token computes all of them again:
+  /// the same tokens, in less memory and much more time.
+  bool keeps_cache = true;
   /// Called once the plan is made and before weights are read; an error ends the call. Empty: never.
-  std::function<Result<void>(std::int64_t arena_bytes)> check_memory;
+  std::function<Result<void>(const GenerationMemory&)> check_memory;
 };
 
 struct GenerateReport {
   std::int64_t prompt_tokens = 0;
   std::vector<std::int32_t> tokens;  // the generated ones, without the end token
   bool ended = false;                // by an end token
-  std::int64_t arena_bytes = 0;      // of all memory spaces
+  GenerationMemory memory;
+  double prompt_s = 0;  // until the first new token is known
+  double tokens_s = 0;  // for those after it
 };
 
 /// Calls `sink` with each piece of the continuation as it is known; pieces are whole characters.

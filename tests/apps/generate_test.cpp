@@ -73,6 +73,40 @@ TEST_F(Generate, ContinuesGreedilyAsTransformersDoes) {
   EXPECT_FALSE(report.ended);
 }
 
+TEST_F(Generate, GivesTheSameTokensWithAndWithoutACache) {
+  for (const char* prompt :
+       {"T", "The tide turns", "A pilot knows the water left beneath a ship."}) {
+    SCOPED_TRACE(prompt);
+    const GenerateReport cached = run({.prompt = prompt, .max_new_tokens = 70});
+    const GenerateReport whole =
+        run({.prompt = prompt, .max_new_tokens = 70, .keeps_cache = false});
+
+    EXPECT_EQ(cached.tokens, whole.tokens);
+    // Two layers, two key heads of width 16, keys and values, f32; the last token is not kept.
+    EXPECT_EQ(cached.memory.cache_bytes, 2 * 2 * 2 * 16 * 4 * (cached.memory.positions - 1));
+    EXPECT_EQ(whole.memory.cache_bytes, 0);
+  }
+}
+
+TEST_F(Generate, PlansItsCacheAndIsRefusedWhereItDoesNotFit) {
+  GenerationMemory seen;
+  GenerateRequest request{.model = folder_.path(), .prompt = "The tide turns"};
+  request.max_new_tokens = 50;
+  request.check_memory = [&](const GenerationMemory& memory) -> Result<void> {
+    seen = memory;
+    return fail(ErrorCode::does_not_fit, "no", "", "");
+  };
+
+  const auto report = generate(request, [](std::string_view) {});
+
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::does_not_fit);
+  EXPECT_EQ(seen.positions, 64);
+  EXPECT_EQ(seen.new_tokens, 50);
+  EXPECT_GT(seen.arena_bytes, seen.cache_bytes + 4 * 90'432);
+  EXPECT_LE(seen.device_bytes, seen.arena_bytes);
+}
+
 TEST_F(Generate, TellsTextAsItComes) {
   run({.prompt = "The tide turns", .max_new_tokens = 24});
 
@@ -185,7 +219,7 @@ TEST_F(Generate, ReadsNoWeightsWhenTheMemoryIsRefused) {
 
   const auto result = generate({.model = folder_.path(),
                                 .prompt = "The tide turns",
-                                .check_memory = [](std::int64_t) -> Result<void> {
+                                .check_memory = [](const GenerationMemory&) -> Result<void> {
                                   return fail(ErrorCode::does_not_fit, "too large");
                                 }},
                                [](auto) {});
