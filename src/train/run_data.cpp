@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "data/chat_encoder.h"
 #include "data/data_report.h"
 #include "data/template_tokens.h"
 #include "data/token_cache.h"
@@ -66,6 +67,19 @@ std::string likely_template(const std::string& jinja) {
   return {};
 }
 
+/// The template whose own Jinja text is `jinja`, as a folder has it that LLaMA-Factory or this program has
+/// saved; null when it is none of them.
+Result<const data::Template*> template_that_writes(const std::string& jinja,
+                                                   const std::filesystem::path& folder) {
+  UK_TRY(tokenizer, data::Tokenizer::load(folder));
+  for (const data::Template& style : data::all_templates()) {
+    const auto changed = tokenizer.with(data::template_changes(tokenizer, style));
+    if (changed && data::jinja_of(*changed, style, data::ChatStyle::of(style).system) == jinja)
+      return &style;
+  }
+  return nullptr;
+}
+
 /// Null: stage pt without a template.
 Result<const data::Template*> choose_template(io::FileSystem& files, const RunDataRequest& request,
                                               std::vector<std::string>& notes) {
@@ -74,10 +88,17 @@ Result<const data::Template*> choose_template(io::FileSystem& files, const RunDa
   if (request.run.stage == spec::Stage::pt) return nullptr;
   UK_TRY(jinja, own_chat_template(files, request.model_folder));
   if (!jinja.empty()) {
+    UK_TRY(writer, template_that_writes(jinja, request.model_folder));
+    if (writer != nullptr) {
+      notes.push_back(fmt::format(
+          "no template is named: `{}`, which the tokenizer's chat template is the text of",
+          writer->name));
+      return writer;
+    }
     const std::string likely = likely_template(jinja);
     return fail(ErrorCode::unsupported,
-                "no template is named; LLaMA-Factory would derive one from the tokenizer's chat "
-                "template, which is not supported",
+                "no template is named, and the tokenizer's chat template is none that a known "
+                "template writes; LLaMA-Factory would derive one from it, which is not supported",
                 "template",
                 likely.empty() ? "name the template that the model was made for"
                                : fmt::format("template: {} looks like the model's own", likely));

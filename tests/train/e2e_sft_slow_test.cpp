@@ -113,6 +113,38 @@ TEST(EndTokenOfTheTemplate, IsToldAndSavedInFrontOfTheModelsOwn) {
   EXPECT_EQ(tokenizer["eos_token"], "<|im_end|>");
 }
 
+// What a run under a template has saved says which template that was.
+TEST(EndTokenOfTheTemplate, IsKnownFromTheFolderThatARunHasSaved) {
+  const RunnableCase made = complete_case("end_token_of_template");
+  ASSERT_EQ(run_training(made, {.changes = {"max_steps=2"}}).exit_code, 0);
+  const fs::path again = made.folder / "again";
+  const std::vector<std::string> without = {"max_steps=2", "template=null",
+                                            "model_name_or_path=" + made.output.string()};
+
+  const Ended ended = run_training(made, {.output = again, .changes = without});
+
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              HasSubstr("no template is named: `chatml`, which the tokenizer's chat template"));
+  const fs::path named = made.folder / "named";
+  std::vector<std::string> with = without;
+  with[1] = "template=chatml";
+  ASSERT_EQ(run_training(made, {.output = named, .changes = with}).exit_code, 0);
+  EXPECT_EQ(tensor_differences(again, named), std::vector<std::string>());
+}
+
+// Another one is not guessed at.
+TEST(EndTokenOfTheTemplate, IsAskedForWhereTheChatTemplateIsAnother) {
+  const RunnableCase made = complete_case("end_token_of_template");
+  write_text(made.model / "chat_template.jinja", "{{ '<|im_start|>' + messages[0]['content'] }}");
+
+  const Ended ended = run_training(made, {.changes = {"template=null"}});
+
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("is none that a known template writes"));
+  EXPECT_THAT(ended.output, HasSubstr("template: chatml looks like the model's own"));
+}
+
 TEST(PacksOfAnswers, GiveTheLossOfTheSamplesApart) {
   const RunnableCase made = complete_case("packs_of_answers", {.type = "float32"});
   const fs::path apart = made.folder / "apart";
