@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "spec/run_overrides.h"
 #include "spec/text_file.h"
 
 namespace underkeel::doctor {
@@ -19,6 +20,7 @@ class Gatherer {
 
   Inputs gather() {
     for (const fs::path& path : question_.paths) place(open_document(path, findings_));
+    apply_changes();
     follow_run_file();
     count_ranks();
     return std::move(inputs_);
@@ -121,6 +123,17 @@ class Gatherer {
     if (fs::exists(name, status)) return name;
     const fs::path beside = fs::path(inputs_.run->path).parent_path() / name;
     return fs::exists(beside, status) ? beside : fs::path(name);
+  }
+
+  /// What the command line changes of the run file, so that every rule sees the run as it would start. Words that
+  /// cannot be read are told with the run file's own problems.
+  void apply_changes() {
+    if (!inputs_.run) return;
+    spec::Problems ignored;
+    for (const spec::Override& change : spec::parse_overrides(question_.changes, ignored)) {
+      const bool reaches_into_deepspeed = change.path.size() > 1 && change.path[0] == "deepspeed";
+      if (!reaches_into_deepspeed) spec::apply_override(change, 0, inputs_.run->root, ignored);
+    }
   }
 
   void follow_run_file() {

@@ -200,5 +200,34 @@ TEST(Folder, TellsAStopTokenThatTheTemplateDoesNotWrite) {
   EXPECT_FALSE(found(diagnosis, "padding-is-the-end").empty());
 }
 
+TEST(CommandLineChanges, HoldForEveryRuleAlsoForTheModel) {
+  const auto config = [](int vocabulary) {
+    return R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+               "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+               "num_key_value_heads": 4, "vocab_size": )" +
+           std::to_string(vocabulary) + R"(, "torch_dtype": "float32"})";
+  };
+  Files files;
+  files.write("small/config.json", config(256));
+  files.write("large/config.json", config(64'000));
+  files.question.paths.clear();
+  const auto yaml = [&](const std::string& folder) {
+    return "model_name_or_path: " + files.at(folder).string() +
+           "\nstage: pt\ndo_train: true\nfinetuning_type: full\ndataset: d\ncutoff_len: 64\n"
+           "output_dir: out\n";
+  };
+  const auto bytes_of_step = [](const Diagnosis& diagnosis) {
+    const auto& holding = diagnosis.underkeel.at(Phase::step, Space::device);
+    return holding ? holding->high() : -1;
+  };
+  files.write("large.yaml", yaml("large"));
+  const auto written = bytes_of_step(files.diagnose());
+  files.question.paths.clear();
+  files.write("small.yaml", yaml("small"));
+  files.question.changes = {"model_name_or_path=" + files.at("large").string()};
+
+  EXPECT_EQ(bytes_of_step(files.diagnose()), written);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor
