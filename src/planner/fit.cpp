@@ -222,15 +222,20 @@ Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& sho
                    const Advice& advice) {
   const MemorySpace space = shortage.space.value_or(largest_on_node(plan, room));
   Error error{.code = ErrorCode::does_not_fit};
+  // Where rounded figures would read the same, the bytes tell.
+  const bool is_close = format_bytes(shortage.needed_bytes) == format_bytes(shortage.allowed_bytes);
+  const auto size = [&](std::int64_t bytes) {
+    return is_close ? format_count(bytes) + " bytes" : format_bytes(bytes);
+  };
   if (shortage.space) {
-    error.what = fmt::format("the plan does not fit: {} peak {}, allowed {} ({})", name_of(space),
-                             format_bytes(shortage.needed_bytes),
-                             format_bytes(shortage.allowed_bytes), shortage.reason);
+    error.what =
+        fmt::format("the plan does not fit: {} peak {}, allowed {} ({})", name_of(space),
+                    size(shortage.needed_bytes), size(shortage.allowed_bytes), shortage.reason);
   } else {
     error.what = fmt::format(
         "the plan does not fit: host memory of a node with {} {}: peak {}, allowed {} ({})",
         room.placement.ranks_on_node, room.placement.ranks_on_node == 1 ? "rank" : "ranks",
-        format_bytes(shortage.needed_bytes), format_bytes(shortage.allowed_bytes), shortage.reason);
+        size(shortage.needed_bytes), size(shortage.allowed_bytes), shortage.reason);
   }
   if (const plan::Peak* peak = highest_peak(plan, space)) error.where = place_text(plan, *peak);
   error.fix = advice_text(advice, shortage.needed_bytes);

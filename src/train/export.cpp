@@ -234,6 +234,9 @@ Result<ExportReport> export_checkpoint(io::FileSystem& files, const ExportReques
                   source.folder, "export from a complete checkpoint (see `underkeel inspect`)");
     UK_TRY_VOID(check_place(*place, parameter));
   }
+  // A model folder, as it is loaded for training: two copies of a tied head have to be equal.
+  if (!files.exists(io::join_path(source.folder, io::manifest_file)))
+    UK_TRY_VOID(check_weights(files, source.folder, model));
   ExportReport report{.from = source.folder, .from_master = !source.masters.empty()};
   const auto stored = source.weights.find(parameters.front().name);
   report.type = request.type.value_or(stored == source.weights.end() ? model.stored_type

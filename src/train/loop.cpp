@@ -294,6 +294,7 @@ Result<bool> RankLoop::one_step() {
                     .flops = 6 * tokens * job_.counted_parameters};
   bool save_written_everywhere = saver_->is_pending();
   if (targets == 0) {
+    record.has_targets = false;
     const std::string note = fmt::format(
         "step {} has no trained token on any rank: no update, weights unchanged", step_ + 1);
     progress_.note(note);

@@ -16,6 +16,7 @@
 #include "io/faults.h"
 #include "train/loop.h"
 #include "train/output_lock.h"
+#include "train/same_ranks.h"
 #include "train/shared_output.h"
 #include "train/signals.h"
 
@@ -113,6 +114,8 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
     // One rank may be refused what the others are granted: all learn of it before anything starts.
     if (Result<void> all = agree(control, job ? Result<void>{} : tl::unexpected(job.error())); !all)
       return tl::unexpected(told_once(control, all.error()));
+    if (Result<void> same = check_ranks_agree(files, control, *job); !same)
+      return tl::unexpected(told_once(control, same.error()));
     std::optional<OutputLock> lock;
     const auto take_lock = [&]() -> Result<void> {
       UK_TRY(taken, OutputLock::take(job->output()));

@@ -175,15 +175,17 @@ Result<std::optional<LogEntry>> RunLog::step(const StepRecord& record) {
   state_.tokens_seen += record.tokens;
   state_.flops += record.flops;
   state_.elapsed_s = elapsed_s();
-  // A loss that is not finite counts as the mean so far, so that one such step, which the update
-  // skips, does not spoil every later figure. events.jsonl shows it.
-  const double counted = std::isfinite(record.loss)
-                             ? record.loss
-                             : state_.logging_loss_sum / static_cast<double>(std::max<std::int64_t>(
-                                                             1, state_.logging_loss_count));
-  state_.logging_loss_sum += counted;
-  state_.logging_loss_count += 1;
-  state_.loss_sum += counted;
+  // A loss that is not finite, or of no target, counts as the mean so far, so that one such step, which changes
+  // no weights, does not spoil every later figure. events.jsonl shows it.
+  const bool has_loss = record.has_targets && std::isfinite(record.loss);
+  if (has_loss || state_.logging_loss_count > 0) {
+    const double counted =
+        has_loss ? record.loss
+                 : state_.logging_loss_sum / static_cast<double>(state_.logging_loss_count);
+    state_.logging_loss_sum += counted;
+    state_.logging_loss_count += 1;
+    state_.loss_sum += counted;
+  }
 
   std::optional<LogEntry> logged;
   const bool is_due = options_.logging == spec::Cadence::epoch
@@ -191,7 +193,8 @@ Result<std::optional<LogEntry>> RunLog::step(const StepRecord& record) {
                           : options_.logging == spec::Cadence::steps && state_.logging_steps > 0 &&
                                 record.step % state_.logging_steps == 0;
   if (is_due || (options_.log_first_step && record.step == 1)) {
-    const double mean = state_.logging_loss_sum / static_cast<double>(state_.logging_loss_count);
+    const double mean = state_.logging_loss_sum /
+                        static_cast<double>(std::max<std::int64_t>(1, state_.logging_loss_count));
     logged = LogEntry{.kind = Kind::training,
                       .step = record.step,
                       .epoch = record.epoch,

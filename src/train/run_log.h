@@ -40,6 +40,7 @@ struct StepRecord {
   double flops = 0;
   double loss_scale = 0;    // of an fp16 run
   bool is_skipped = false;  // gradients were not finite: the step made no update
+  bool has_targets = true;  // else there is no loss
 };
 
 struct EvaluationRecord {
