@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "io/checkpoint_space.h"
 #include "io/file.h"
 #include "plan/listing.h"
 #include "planner/fit.h"
@@ -20,6 +21,7 @@
 #include "simulate/simulate.h"
 #include "spec/hardware_spec.h"
 #include "spec/model_spec.h"
+#include "train/checkpoint_files.h"
 #include "train/choose_gpu.h"
 #include "train/run_data.h"
 
@@ -129,6 +131,26 @@ Result<void> check_gpu_count(const Words& words, const spec::HardwareSpec& machi
   return {};
 }
 
+// Whether the checkpoints that will stand at once fit the disk of a machine that is described. Without max_steps at
+// least one is written.
+Result<void> check_disk(const Words& words, const spec::ModelSpec& model,
+                        const spec::RunConfig& run, const plan::Plan& plan,
+                        const spec::HardwareSpec& machine) {
+  if (!machine.out_free_bytes || run.save.strategy == spec::Cadence::no) return {};
+  UK_TRY(checkpoint, train::lay_out_checkpoint(model, train::checkpoint_content(run, plan),
+                                               train::default_shard_bytes));
+  UK_TRY(final,
+         train::lay_out_checkpoint(model, train::final_content(run), train::default_shard_bytes));
+  const bool counts_steps = run.save.strategy == spec::Cadence::steps && run.max_steps > 0 &&
+                            run.save.steps > 0 && run.save.steps_fraction == 0;
+  const io::SpaceNeed need{.checkpoint_bytes = checkpoint.size_bytes(),
+                           .save_count = counts_steps ? ceil_div(run.max_steps, run.save.steps)
+                                                      : run.save.total_limit.value_or(0) + 1,
+                           .save_total_limit = run.save.total_limit.value_or(0),
+                           .export_bytes = final.size_bytes()};
+  return io::check_space(need, *machine.out_free_bytes, "out_free_gib of " + words.hardware);
+}
+
 // A machine that is described has a rank for each of its GPUs, unless someone says otherwise.
 Result<spec::RunConfig> on_all_gpus(const Words& words, spec::RunConfig config,
                                     std::vector<std::string> changes) {
@@ -192,6 +214,7 @@ Result<void> run(const Words& words) {
     for (const std::string& note : config.notes) fmt::print("note: {}\n", note);
   }
   if (shortage) return tl::unexpected(planner::does_not_fit(plan, room, *shortage, advice));
+  UK_TRY_VOID(check_disk(words, model, config, plan, machine));
   if (!words.json && !words.listing) fmt::print("it fits\n");
   return {};
 }

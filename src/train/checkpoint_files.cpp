@@ -53,4 +53,20 @@ Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
   return made;
 }
 
+CheckpointContent checkpoint_content(const spec::RunConfig& run, const plan::Plan& plan) {
+  const plan::Unit& first_unit = plan.schedule.units.front();
+  const bool narrow = first_unit.master != plan::no_buffer;
+  const DType type = spec::export_type(run);
+  // f32 weights of a narrower run are its master copies: they are written once.
+  return {.weight_type = type,
+          .state_type = plan.schedule.buffer(first_unit.moment1).type,
+          .has_master = narrow && type != DType::f32,
+          .has_optimizer = !run.save.weights_only,
+          .exports_weights = run.zero.gather_weights_on_save};
+}
+
+CheckpointContent final_content(const spec::RunConfig& run) {
+  return {.weight_type = spec::export_type(run), .has_master = false, .has_optimizer = false};
+}
+
 }  // namespace underkeel::train

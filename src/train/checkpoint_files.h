@@ -9,8 +9,10 @@
 #include "base/result.h"
 #include "io/model_shards.h"
 #include "io/safetensors.h"
+#include "plan/plan.h"
 #include "plan/schedule.h"
 #include "spec/model_spec.h"
+#include "spec/run_config.h"
 
 namespace underkeel::train {
 
@@ -26,6 +28,10 @@ struct CheckpointContent {
   /// training resumes and no other program loads.
   bool exports_weights = true;
 };
+
+/// What a run's checkpoints hold, and its final folder.
+CheckpointContent checkpoint_content(const spec::RunConfig& run, const plan::Plan& plan);
+CheckpointContent final_content(const spec::RunConfig& run);
 
 struct LaidOutFile {
   std::string name;  // plain file name

@@ -214,19 +214,10 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(job.plan, question));
 
-  const plan::Unit& first_unit = job.plan.schedule.units.front();
-  const bool narrow = first_unit.master != plan::no_buffer;
-  const DType type = spec::export_type(run);
-  // f32 weights of a narrower run are its master copies: they are written once.
-  const CheckpointContent whole{.weight_type = type,
-                                .state_type = job.plan.schedule.buffer(first_unit.moment1).type,
-                                .has_master = narrow && type != DType::f32,
-                                .has_optimizer = !run.save.weights_only,
-                                .exports_weights = run.zero.gather_weights_on_save};
-  UK_TRY(whole_files, lay_out_checkpoint(job.model, whole, default_shard_bytes));
+  UK_TRY(whole_files,
+         lay_out_checkpoint(job.model, checkpoint_content(run, job.plan), default_shard_bytes));
   job.checkpoint_files = std::move(whole_files);
-  const CheckpointContent weights{.weight_type = type, .has_master = false, .has_optimizer = false};
-  UK_TRY(weight_files, lay_out_checkpoint(job.model, weights, default_shard_bytes));
+  UK_TRY(weight_files, lay_out_checkpoint(job.model, final_content(run), default_shard_bytes));
   job.final_files = std::move(weight_files);
 
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));

@@ -150,6 +150,22 @@ TEST(CommandLine, PlanLoadsOnManyRanksThroughOneStagingRingEach) {
   EXPECT_LT(load["device"].get<double>(), 1.05 * state);
 }
 
+TEST(CommandLine, PlanRefusesCheckpointsThatDoNotFitTheDisk) {
+  const auto run = test::complete_case("tied_head", {.with_weights = false});
+  const test::TemporaryFolder folder;
+  test::write_text(folder / "hardware.yaml", "host_ram_gib: 16\nout_free_gib: 0.001\n");
+  const std::string command = "plan " + run.run_file.string() + " --hardware " +
+                              (folder / "hardware.yaml").string() + " save_steps=2 max_steps=8 ";
+
+  const Ran refused = run_underkeel(command + "save_total_limit=3");
+  const Ran fitting = run_underkeel(command + "save_strategy=no");
+
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("4 checkpoints"));
+  EXPECT_THAT(refused.error, HasSubstr("out_free_gib"));
+  EXPECT_EQ(fitting.exit_code, 0) << fitting.error;
+}
+
 TEST(CommandLine, PlanKeepsALossOverALargeVocabularySmall) {
   const auto run = test::complete_case("one_big_batch", {.with_weights = false, .zero_stage = 3});
   const auto workspace = [&](const std::string& change) {
