@@ -202,6 +202,12 @@ void check_output_folder(io::FileSystem& files, const std::string& path, Diagnos
     const bool has_weights = has("model.safetensors") || has("model.safetensors.index.json") ||
                              has("pytorch_model.bin") || has("adapter_model.safetensors") ||
                              has("latest");
+    // Ours that is not complete is none of the Trainer's either: its state files look alike.
+    if (step >= 0 && (has(io::manifest_file) || has("training_args.json"))) {
+      tell(diagnosis, "checkpoint-not-complete", Severity::warning, name, "",
+           {{"reason", skipped.reason}});
+      continue;
+    }
     if (step >= 0 && has("trainer_state.json") && has_weights) {
       if (step > newest) {
         newest = step;

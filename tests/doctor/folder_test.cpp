@@ -200,6 +200,21 @@ TEST(Folder, TellsAStopTokenThatTheTemplateDoesNotWrite) {
   EXPECT_FALSE(found(diagnosis, "padding-is-the-end").empty());
 }
 
+TEST(Folder, DoesNotTakeAnIncompleteCheckpointOfOursForTheTrainers) {
+  Files files;
+  for (const char* name : {"training_args.json", "trainer_state.json", "model.safetensors"})
+    files.write(std::string("out/checkpoint-4/") + name, "{}");
+  files.question.paths = {files.at("out")};
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_TRUE(found(diagnosis, "checkpoint-newest").empty());
+  const auto incomplete = found(diagnosis, "checkpoint-not-complete");
+  ASSERT_EQ(incomplete.size(), 1u) << messages(diagnosis);
+  EXPECT_NE(message_of(incomplete[0], Language::english).find("manifest"), std::string::npos)
+      << messages(diagnosis);
+}
+
 TEST(CommandLineChanges, HoldForEveryRuleAlsoForTheModel) {
   const auto config = [](int vocabulary) {
     return R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
