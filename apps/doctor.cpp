@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "run_arguments.h"
 #include "spec/examine_run.h"
 #include "spec/text_file.h"
 #include "train/run_data.h"
@@ -31,23 +32,6 @@ struct Words {
   bool data = false;
   bool json = false;
 };
-
-// "device=80GiB,host=100GiB".
-Result<void> read_budgets(const std::string& text, doctor::Question& question) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const std::size_t sign = part.find('=');
-    const std::string space = part.substr(0, sign);
-    if (sign == std::string::npos || (space != "device" && space != "host"))
-      return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), "--memory",
-                  "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
-    UK_TRY(size_bytes, parse_bytes(part.substr(sign + 1), "--memory"));
-    (space == "device" ? question.device_budget_bytes : question.host_budget_bytes) = size_bytes;
-    begin = end + 1;
-  }
-  return {};
-}
 
 // Data sets up to this size are read without being asked for: a second or two.
 constexpr std::int64_t small_data_bytes = 8 * mebibyte;
@@ -151,7 +135,10 @@ Result<void> run(const Words& words, int& exit_code) {
       question.paths.emplace_back(word);
   }
   if (!words.hardware.empty()) question.paths.emplace_back(words.hardware);
-  UK_TRY_VOID(read_budgets(words.memory, question));
+  UK_TRY(budgets, parse_budgets(words.memory));
+  for (const SpaceBudget& budget : budgets)
+    (budget.space == "device" ? question.device_budget_bytes : question.host_budget_bytes) =
+        budget.size_bytes;
   const doctor::Language language =
       words.language == "zh" ? doctor::Language::chinese : doctor::Language::english;
   const doctor::Engine engine =

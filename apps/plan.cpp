@@ -152,9 +152,8 @@ Result<void> check_disk(const Words& words, const spec::ModelSpec& model,
 }
 
 // A machine that is described has a rank for each of its GPUs, unless someone says otherwise.
-Result<spec::RunConfig> on_all_gpus(const Words& words, spec::RunConfig config,
-                                    std::vector<std::string> changes) {
-  UK_TRY(machine, spec::read_hardware_file(words.hardware));
+Result<spec::RunConfig> on_all_gpus(const Words& words, const spec::HardwareSpec& machine,
+                                    spec::RunConfig config, std::vector<std::string> changes) {
   const std::int64_t gpus = machine.nodes * machine.gpus_per_node;
   if (gpus <= 1) return config;
   changes.push_back(fmt::format("underkeel.ranks={}", gpus));
@@ -171,15 +170,20 @@ Result<void> run(const Words& words) {
       config.provenance.begin(), config.provenance.end(), [](const spec::Provenance& entry) {
         return entry.key == "underkeel.ranks" && entry.source != "default";
       });
-  if (!words.hardware.empty() && !says_ranks) {
-    UK_TRY(on_all, on_all_gpus(words, std::move(config), std::move(changes)));
+  std::optional<spec::HardwareSpec> described;
+  if (!words.hardware.empty()) {
+    UK_TRY(read, spec::read_hardware_file(words.hardware));
+    described = std::move(read);
+  }
+  if (described && !says_ranks) {
+    UK_TRY(on_all, on_all_gpus(words, *described, std::move(config), std::move(changes)));
     config = std::move(on_all);
   }
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   UK_TRY(model, spec::read_model_config(folder));
   spec::resolve_auto(config, model.width);
-  UK_TRY(machine, words.hardware.empty() ? train::machine_for(config, config.ranks)
-                                         : spec::read_hardware_file(words.hardware));
+  UK_TRY(machine, described ? Result<spec::HardwareSpec>(*described)
+                            : train::machine_for(config, config.ranks));
   UK_TRY_VOID(check_gpu_count(words, machine, config));
   std::string data_text;
   if (words.data) {

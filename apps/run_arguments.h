@@ -16,13 +16,13 @@ class App;
 
 namespace underkeel::apps {
 
-/// "device=80GiB,host=100GiB" in parts, in order; nothing of an empty text.
-/// Errors:  bad_config for another space, a space given twice, or a size that is none.
 struct SpaceBudget {
   std::string space;  // "device" or "host"
   std::string text;   // the size, as written
   std::int64_t size_bytes = 0;
 };
+/// "device=80GiB,host=100GiB" in parts, in order; nothing of an empty text.
+/// Errors:  bad_config for another space, a space given twice, or a size that is none.
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text);
 
 struct RunArguments {

@@ -64,6 +64,10 @@ TEST(CommandLine, RefusesTwoBudgetsOfOneSpaceAndNumbersThatAreNone) {
   EXPECT_EQ(apart.exit_code, 2);
   EXPECT_THAT(apart.error, HasSubstr("`host` has two budgets"));
 
+  const Ran doctor = run_underkeel("doctor run.yaml --memory host=1GiB,host=2GiB");
+  EXPECT_EQ(doctor.exit_code, 2);
+  EXPECT_THAT(doctor.error, HasSubstr("`host` has two budgets"));
+
   for (const std::string flag : {"--temperature nan", "--top-p NaN", "--temperature inf",
                                  "--seed -1", "--seed 99999999999999999999"}) {
     const Ran ran = run_underkeel("generate folder --prompt a " + flag);
