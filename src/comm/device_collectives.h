@@ -13,6 +13,13 @@
 
 namespace underkeel::comm {
 
+/// Where a reduction puts the own range instead of into `full`: into [+]= the rounded sum. `into` holds the own range, in
+/// f32, bf16 or f16. Without data: into `full`.
+struct SumHome {
+  TensorView into;
+  bool adds = false;
+};
+
 /// One rank's end. Calls return once queued; all ranks make the same calls in the same order, on one queue.
 /// Views lie in this rank's device memory. check() and abort() may be called from any thread.
 /// Errors:  io with the library's words.
@@ -23,8 +30,9 @@ class DeviceCollectives {
   /// As Communicator::all_gather().
   virtual Result<void> all_gather(TensorView shard, TensorView full,
                                   const device::Queue& queue) = 0;
-  /// As Communicator::reduce_scatter(); `staging` holds at least one element of every other rank.
-  virtual Result<void> reduce_scatter(TensorView full, TensorView staging,
+  /// As Communicator::reduce_scatter(); `staging` holds at least one element of every other rank. With a home, the
+  /// own range of `full` is undefined afterwards as well.
+  virtual Result<void> reduce_scatter(TensorView full, TensorView staging, const SumHome& home,
                                       const device::Queue& queue) = 0;
   /// As Communicator::all_reduce().
   virtual Result<void> all_reduce(TensorView full, TensorView staging,

@@ -52,8 +52,17 @@ class Runner {
     if (is_alone_on_gpu()) return {};
     const TensorView full = unit_view(body.unit, body.full);
     const TensorView staging = whole(body.staging);
-    return c_.gpu != nullptr ? c_.device_collectives->reduce_scatter(full, staging, queue_)
-                             : c_.collectives->reduce_scatter(full, staging);
+    if (c_.gpu == nullptr) {
+      UK_CHECK(body.into == plan::no_buffer, "on the CPU an operation of its own adds");
+      return c_.collectives->reduce_scatter(full, staging);
+    }
+    comm::SumHome home;
+    if (body.into != plan::no_buffer) {
+      const plan::Unit& unit = c_.plan->schedule.unit(body.unit);
+      home = {.into = part(c_, body.into, own_part(c_, unit, unit.gradient_sharded)),
+              .adds = !body.first};
+    }
+    return c_.device_collectives->reduce_scatter(full, staging, home, queue_);
   }
   Result<void> operator()(const plan::AllReduce& body) const {
     if (is_alone_on_gpu()) return {};

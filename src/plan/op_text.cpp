@@ -139,6 +139,10 @@ std::string OpText::of(const Op& op) const {
             return fmt::format("{} of all ranks -> {}", name(body.shard), name(body.full));
           },
           [&](const ReduceScatter& body) {
+            if (body.into != no_buffer)
+              return fmt::format("own part of {}, summed over ranks -> {}{}{}", name(body.full),
+                                 body.first ? "" : "+= ", name(body.into),
+                                 with_staging(body.staging));
             return fmt::format("sum over ranks -> own part of {}{}", name(body.full),
                                with_staging(body.staging));
           },

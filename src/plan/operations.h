@@ -104,12 +104,15 @@ struct Gather {
   BufferId full = no_buffer;
   DType type = DType::f32;
 };
-/// Own range of `full` <- sum over ranks, in place.
+/// Own range of `full` <- sum over ranks, in place; or, with `into`, the gradient's home [+]= that sum, rounded to `type`
+/// first, over the own range, and nothing of `full` is left.
 struct ReduceScatter {
   UnitId unit{};
   BufferId full = no_buffer;
   BufferId staging = no_buffer;  // no_buffer on one rank
   DType type = DType::f32;
+  BufferId into = no_buffer;
+  bool first = false;  // overwrite the home instead of adding
 };
 /// full <- sum over ranks, in place, on every rank.
 struct AllReduce {

@@ -65,6 +65,11 @@ void for_each_use(const Schedule& schedule, const Op& op, Visit&& visit) {
                  [&](const ReduceScatter& body) {
                    change(body.full);
                    write(body.staging);
+                   if (body.first) {
+                     write(body.into);
+                   } else {
+                     change(body.into);
+                   }
                  },
                  [&](const AllReduce& body) {
                    change(body.full);

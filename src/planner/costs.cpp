@@ -76,6 +76,9 @@ void estimate_costs(plan::Schedule& schedule, std::int64_t world_size) {
               [&](const plan::ReduceScatter& body) {
                 op.cost.link_bytes = unit_bytes(body.unit, body.type) * others;
                 op.cost.memory_bytes = unit_bytes(body.unit, body.type);
+                if (body.into != plan::no_buffer)
+                  op.cost.memory_bytes +=
+                      2 * (1 - others) * unit_bytes(body.unit, schedule.buffer(body.into).type);
               },
               [&](const plan::AllReduce& body) {
                 op.cost.link_bytes = 2 * unit_bytes(body.unit, body.type) * others;

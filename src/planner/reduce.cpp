@@ -3,6 +3,8 @@
 // ReduceScatter (1-3), and Accumulate. Every stage reduces after every micro-step, in rank order, so
 // that sums do not depend on the stage. The addition of one unit follows the reduction of the next, so
 // that the compute lane does not stand still for it.
+// GPUs: one ReduceScatter at every stage that adds to the home as it sums; where the home is whole (0), the update
+// gathers it (docs/decisions/0021).
 
 #include <algorithm>
 
@@ -59,7 +61,14 @@ void reduce_gradients(Builder& builder, std::vector<Op>& ops, bool first) {
     const BufferId full = builder.unit_buffers[index(id)].micro_gradient;
     Op op;
     op.label = fmt::format("reduce {}", unit.name);
-    if (request.stage == 0) {
+    if (request.on_gpu) {
+      op.body = plan::ReduceScatter{.unit = id,
+                                    .full = full,
+                                    .staging = staging,
+                                    .type = unit.micro_gradient_type,
+                                    .into = unit.gradient,
+                                    .first = first};
+    } else if (request.stage == 0) {
       op.body = plan::AllReduce{
           .unit = id, .full = full, .staging = staging, .type = unit.micro_gradient_type};
     } else {
@@ -95,6 +104,7 @@ void reduce_gradients(Builder& builder, std::vector<Op>& ops, bool first) {
     if (ends_at[i].empty()) continue;
     if (several)
       for (const UnitId id : ends_at[i]) merged.push_back(reduction(id));
+    if (several && request.on_gpu) continue;  // it adds to the home as well
     add_waiting();
     waiting = ends_at[i];
     if (!several || !request.bounds.overlap_comm) add_waiting();

@@ -76,6 +76,18 @@ void build_update(Builder& builder, BufferId totals) {
     clipping.operands.push_back(fixed(loss_scale, Access::read, DType::f32, 1, 1));
   }
   ops.push_back(compute(std::move(clipping), "clip factor"));
+  // Micro-steps on GPUs leave the own part of the sum alone; under the updates of the units before it, a unit's parts
+  // are put together once a window instead of in every micro-step.
+  if (request.on_gpu && world > 1 && request.stage == 0)
+    for (std::int64_t i = 0; i < unit_count; ++i) {
+      const UnitId id{static_cast<std::uint32_t>(i)};
+      const plan::Unit& unit = schedule.unit(id);
+      ops.push_back(make(plan::Gather{.unit = id,
+                                      .shard = unit.gradient,
+                                      .full = unit.gradient,
+                                      .type = schedule.buffer(unit.gradient).type},
+                         fmt::format("gather gradient of {}", unit.name)));
+    }
   for (std::int64_t i = 0; i < unit_count; ++i) {
     const UnitId id{static_cast<std::uint32_t>(i)};
     const plan::Unit& unit = schedule.unit(id);

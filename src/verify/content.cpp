@@ -42,7 +42,11 @@ void for_each_left(const plan::Schedule& schedule, const plan::Op& op, Visit&& v
   std::visit(
       plan::detail::Overload{
           [&](const plan::Gather& body) { visit(body.full, Extent::whole); },
-          [&](const plan::ReduceScatter& body) { visit(body.full, Extent::own_part); },
+          [&](const plan::ReduceScatter& body) {
+            visit(body.full, Extent::own_part);
+            if (body.into != plan::no_buffer)
+              visit(body.into, unless(schedule.unit(body.unit).gradient_sharded));
+          },
           [&](const plan::AllReduce& body) { visit(body.full, Extent::whole); },
           [&](const plan::GatherValues& body) { visit(body.all, Extent::whole); },
           [&](const plan::Compute& body) {
@@ -73,6 +77,7 @@ bool takes_own_part(const plan::Schedule& schedule, const plan::Op& op, BufferId
   return std::visit(
       plan::detail::Overload{
           [&](const plan::Gather& body) { return id == body.shard; },
+          [&](const plan::ReduceScatter& body) { return id == body.into; },
           [&](const plan::Accumulate& body) { return !body.whole; },
           [&](const plan::SumSquares& body) { return id == body.gradient; },
           [&](const plan::Update& body) { return schedule.unit(body.unit).optimizer_sharded; },

@@ -45,6 +45,7 @@ struct Identities {
                      unit(at, op.unit);
                      buffer(at, op.full, "the full tensor");
                      buffer_or_none(at, op.staging, "the staging buffer");
+                     buffer_or_none(at, op.into, "the gradient's home");
                    },
                    [&](const AllReduce& op) {
                      unit(at, op.unit);

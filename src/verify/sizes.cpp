@@ -169,6 +169,8 @@ struct Sizes {
             },
             [&](const ReduceScatter& body) {
               reduction(body.unit, body.full, body.staging, body.type);
+              const Unit& unit = schedule.unit(body.unit);
+              if (body.into != no_buffer) is_home(body.into, unit.gradient, unit, "gradient");
             },
             [&](const AllReduce& body) {
               reduction(body.unit, body.full, body.staging, body.type);

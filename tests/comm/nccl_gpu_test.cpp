@@ -76,12 +76,43 @@ TEST_P(NcclGroup, ReduceScatterAddsInRankOrderAndRoundsOnce) {
           const std::int64_t staging_bytes = reduce_staging_bytes(rank.world_size, chunk, type);
           ASSERT_TRUE(rank.group.reduce_scatter(vector(rank.full(), type, size),
                                                 vector(rank.staging(), DType::u8, staging_bytes),
-                                                rank.queue));
+                                                {}, rank.queue));
           const ShardRange own = shard_of(size, rank.world_size, rank.rank);
           EXPECT_EQ(rank.take(rank.full() + bytes_of(type, own.begin), bytes_of(type, own.size())),
                     part_of(sum_of_ranks(rank.world_size, type, size), type, own))
               << name_of(type) << " x " << size << " in " << chunk << " on rank " << rank.rank;
         }
+  });
+}
+
+TEST_P(NcclGroup, ReduceScatterAddsTheRoundedSumToAHome) {
+  on_gpus(GetParam(), [](const GpuRank& rank) {
+    if (rank.world_size > most_ranks || rank.world_size == 1) return;
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
+      for (const DType home_type : {DType::f32, DType::bf16, DType::f16})
+        for (const bool adds : {false, true})
+          for (const std::int64_t size : awkward_sizes) {
+            SCOPED_TRACE(::testing::Message() << name_of(type) << " into " << name_of(home_type)
+                                              << (adds ? " added" : "") << " x " << size);
+            const ShardRange own = shard_of(size, rank.world_size, rank.rank);
+            rank.put(rank.full(), values_of_rank(rank.rank, type, size));
+            const Bytes before = values_of_rank(3, home_type, own.size());
+            rank.put(rank.shard(), before);
+            const std::int64_t staging_bytes = reduce_staging_bytes(rank.world_size, 3'000, type);
+
+            ASSERT_TRUE(rank.group.reduce_scatter(
+                vector(rank.full(), type, size), vector(rank.staging(), DType::u8, staging_bytes),
+                {.into = vector(rank.shard(), home_type, own.size()), .adds = adds}, rank.queue));
+
+            const Bytes sums = part_of(sum_of_ranks(rank.world_size, type, size), type, own);
+            Bytes expected(before.size());
+            for (std::int64_t i = 0; i < own.size(); ++i) {
+              const float sum = read(sums.data(), type, i);
+              write(expected.data(), home_type, i,
+                    adds ? read(before.data(), home_type, i) + sum : sum);
+            }
+            EXPECT_EQ(rank.take(rank.shard(), bytes_of(home_type, own.size())), expected);
+          }
   });
 }
 

@@ -2,6 +2,8 @@
 // one GPU or none.
 
 #include <algorithm>
+#include <chrono>
+#include <stdexcept>
 
 #include "device/gpu.h"
 #include "exec/short_run.h"
@@ -26,11 +28,14 @@ class SeveralGpus : public testing::TestWithParam<DType> {
     made.stage = stage;
     return made;
   }
-  static Trace run_there(const planner::Request& request) {
+  static EngineOptions there() {
     EngineOptions options;
     options.on_gpus = true;
     options.kernels = &kernels::cuda_kernels();
-    return run(planner::make_plan(request), options);
+    return options;
+  }
+  static Trace run_there(const planner::Request& request) {
+    return run(planner::make_plan(request), there());
   }
 };
 
@@ -42,6 +47,44 @@ TEST_P(SeveralGpus, GiveTheSameBitsAtEveryStageAndInEveryRun) {
     SCOPED_TRACE(testing::Message() << "stage " << stage);
     expect_equal(run_there(request(stage)), expected);
   }
+}
+
+TEST_P(SeveralGpus, GiveTheSameBitsWhereLanesAreHeldBack) {
+  const Trace expected = run_there(request(3));
+  for (const std::uint64_t seed : {1, 2}) {
+    SCOPED_TRACE(seed);
+    EngineOptions delayed = there();
+    delayed.executor.delay_seed = seed;
+    expect_equal(run(planner::make_plan(request(3)), delayed), expected);
+  }
+}
+
+TEST_P(SeveralGpus, GiveTheSameBitsWithCollectivesInTurnWithTheRest) {
+  planner::Request in_turn = request(2);
+  in_turn.bounds.overlap_comm = false;
+
+  expect_equal(run_there(in_turn), run_there(request(2)));
+}
+
+TEST_P(SeveralGpus, EndTogetherWhenARankFails) {
+  const plan::Plan plan = planner::make_plan(request(3));
+  const auto began = std::chrono::steady_clock::now();
+
+  // Rank 1 goes away before a micro-step that the others have queued.
+  const auto body = [&](Rank& rank) {
+    const spec::ModelSpec model = small_model();
+    train::FreshSource source(model, 5);
+    exec::Inputs load;
+    load.source = &source;
+    value_of(rank.executor.run(plan::SegmentKind::load, load));
+    if (rank.rank == 1) throw std::runtime_error("rank 1 has had enough");
+    const FlatBatch batch = batch_of(rank.rank, 0, rows_for_test);
+    value_of(rank.executor.run(plan::SegmentKind::micro_only, inputs_of(batch, 100)));
+  };
+  EXPECT_THROW(run_ranks(plan, there(), body), std::runtime_error);
+
+  // Seconds, and no hang: the watch looks twenty times a second.
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
 }
 
 TEST_P(SeveralGpus, FollowTheLossesOfAsManyCpuRanks) {
@@ -59,10 +102,7 @@ TEST_P(SeveralGpus, FollowTheLossesOfAsManyCpuRanks) {
 TEST_P(SeveralGpus, HoldTheSameMemoryFromTheSealToTheEnd) {
   const planner::Request made = request(3);
   const plan::Plan plan = planner::make_plan(made);
-  EngineOptions options;
-  options.on_gpus = true;
-  options.kernels = &kernels::cuda_kernels();
-  run_ranks(plan, options, [&](Rank& rank) {
+  run_ranks(plan, there(), [&](Rank& rank) {
     const auto free_now = [&] {
       value_of(rank.control.barrier());
       return value_of(rank.executor.resident_bytes(plan::MemorySpace::device));

@@ -158,6 +158,34 @@ TEST(GpuPlan, AddsGradientsInPlaceFromTheSecondMicroStepOn) {
   }
 }
 
+TEST(GpuPlan, AddsToTheHomeWhileRanksAreSummedAtEveryStage) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (int stage = 0; stage <= 3; ++stage) {
+      SCOPED_TRACE(testing::Message() << name_of(type) << ", stage " << stage);
+      Request request = test::two_layer_request(stage, 4);
+      request.on_gpu = true;
+      request.weight_type = type;
+
+      const plan::Plan plan = make_plan(request);
+
+      EXPECT_THAT(verify::check(plan), testing::IsEmpty());
+      for (const auto kind : {plan::SegmentKind::micro_first, plan::SegmentKind::micro_middle}) {
+        EXPECT_THAT(bodies<plan::Accumulate>(plan, kind), testing::IsEmpty());
+        EXPECT_THAT(bodies<plan::AllReduce>(plan, kind), testing::IsEmpty());
+        const auto sums = bodies<plan::ReduceScatter>(plan, kind);
+        EXPECT_EQ(sums.size(), plan.schedule.units.size());
+        for (const auto& sum : sums) {
+          EXPECT_EQ(sum.into, plan.schedule.unit(sum.unit).gradient);
+          EXPECT_EQ(sum.first, kind == plan::SegmentKind::micro_first);
+        }
+      }
+      std::size_t gradients = 0;
+      for (const auto& gather : bodies<plan::Gather>(plan, plan::SegmentKind::update))
+        if (gather.full == plan.schedule.unit(gather.unit).gradient) ++gradients;
+      EXPECT_EQ(gradients, stage == 0 ? plan.schedule.units.size() : 0u);
+    }
+}
+
 TEST(GpuPlan, LeavesACpuPlanWithoutPinnedMemory) {
   const plan::Plan plan = make_plan(test::two_layer_request(0, 1));
 

@@ -70,9 +70,10 @@ class NcclCollectives final : public DeviceCollectives {
     });
   }
 
-  Result<void> reduce_scatter(TensorView full, TensorView staging,
+  Result<void> reduce_scatter(TensorView full, TensorView staging, const SumHome& home,
                               const device::Queue& queue) override {
     check_reduce(full, staging, world_size_);
+    check_home(full, home);
     if (world_size_ == 1 || full.element_count() == 0) return {};
     const std::int64_t element_bytes = bytes_of(full.type, 1);
     const std::int64_t piece =
@@ -111,7 +112,10 @@ class NcclCollectives final : public DeviceCollectives {
                                  .count = mine.size(),
                                  .type = full.type,
                                  .rank = rank_,
-                                 .world_size = world_size_},
+                                 .world_size = world_size_,
+                                 .into = place_of(home, mine.begin - own.begin),
+                                 .into_type = home.into.type,
+                                 .adds = home.adds},
                                 queue.stream());
     }
     return {};
@@ -119,7 +123,7 @@ class NcclCollectives final : public DeviceCollectives {
 
   Result<void> all_reduce(TensorView full, TensorView staging,
                           const device::Queue& queue) override {
-    UK_TRY_VOID(reduce_scatter(full, staging, queue));
+    UK_TRY_VOID(reduce_scatter(full, staging, {}, queue));
     const ShardRange own = shard_of(full.element_count(), world_size_, rank_);
     return all_gather(vector(element_at(full, own.begin), full.type, own.size()), full, queue);
   }
@@ -150,6 +154,14 @@ class NcclCollectives final : public DeviceCollectives {
   }
 
  private:
+  void check_home(TensorView full, const SumHome& home) const {
+    const ShardRange own = shard_of(full.element_count(), world_size_, rank_);
+    UK_CHECK(home.into.data == nullptr || home.into.element_count() == own.size(),
+             "a home holds the own range");
+  }
+  static void* place_of(const SumHome& home, std::int64_t element) {
+    return home.into.data == nullptr ? nullptr : element_at(home.into, element);
+  }
   Result<nccl::Group*> group_now() const {
     nccl::Group* const group = group_;
     if (group == nullptr)

@@ -7,8 +7,9 @@
 
 namespace underkeel::comm::nccl {
 
-/// own[i] <- x_0[i] + ... + x_(world-1)[i], added in that order in f32 and rounded once, where x_rank is `own`
-/// and the others lie in `others`, `stride` elements apart, in rank order without it.
+/// sum[i] = x_0[i] + ... + x_(world-1)[i], added in that order in f32 and rounded once to `type`, where x_rank is `own`
+/// and the others lie in `others`, `stride` elements apart, in rank order without it. Then own[i] <- sum[i], or with
+/// `into`: into[i] <- sum[i], or into[i] + sum[i] rounded once.
 struct OrderedSum {
   void* own = nullptr;
   const void* others = nullptr;
@@ -17,6 +18,9 @@ struct OrderedSum {
   DType type = DType::f32;  // f32, bf16, f16
   int rank = 0;
   int world_size = 1;
+  void* into = nullptr;
+  DType into_type = DType::f32;
+  bool adds = false;
 };
 void queue_ordered_sum(const OrderedSum& sum, void* stream);
 
