@@ -17,6 +17,7 @@
 #include "exec/gpu_lanes.h"
 #include "exec/lane.h"
 #include "exec/noise.h"
+#include "exec/share_products.h"
 #include "exec/warm_up.h"
 #include "plan/lifetimes.h"
 #include "plan/uses.h"
@@ -173,7 +174,7 @@ Result<void> Executor::State::prepare_gpu() {
     watch = std::make_unique<CollectiveWatch>(*options.device_collectives, collectives,
                                               [this](const Error& lost) { record_failure(lost); });
   device::Queue& queue = gpu_lanes->queue(index(lanes::compute));
-  UK_TRY_VOID(choose_products(context(), options.matmul_timing_s, queue));
+  UK_TRY_VOID(choose_products_for_all(context(), options.matmul_timing_s, queue));
   UK_TRY_VOID(warm_up(context(), queue));
   if (auto reason = failure()) return tl::unexpected(*std::move(reason));
   return {};

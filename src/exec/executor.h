@@ -45,7 +45,7 @@ struct Outputs {
 struct ExecutorOptions {
   device::Gpu* gpu = nullptr;  // for a plan on a GPU; must outlive the executor
   comm::DeviceCollectives* device_collectives = nullptr;  // for several ranks on GPUs; as well
-  /// On a GPU: at most so long to time algorithms of products. Ranks that time would choose each for itself.
+  /// On a GPU: at most so long to time algorithms of products, on rank 0; its choices are those of all ranks.
   double matmul_timing_s = 0;
   int thread_count = 1;          // of the compute lane's pool
   bool serial = false;           // list order in the caller's thread, no lanes

@@ -70,6 +70,22 @@ bool moves_state(const plan::Op& op) {
          std::holds_alternative<plan::Release>(op.body);
 }
 
+bool is_collective(const plan::Op& op) {
+  return std::holds_alternative<plan::Gather>(op.body) ||
+         std::holds_alternative<plan::ReduceScatter>(op.body) ||
+         std::holds_alternative<plan::AllReduce>(op.body) ||
+         std::holds_alternative<plan::GatherValues>(op.body);
+}
+
+/// All ranks at once, with nothing queued. CUDA may load a kernel only once its GPU is idle, and lets no other thread
+/// load one meanwhile: a rank that waited on its GPU for one whose thread waits to load would wait for ever.
+Result<void> run_together(const Context& context, const plan::Op& op, device::Queue& queue) {
+  UK_TRY_VOID(context.gpu->synchronize(queue));
+  UK_TRY_VOID(context.collectives->barrier());
+  UK_TRY_VOID(run_operation(context, op, queue));
+  return context.gpu->synchronize(queue);
+}
+
 }  // namespace
 
 Result<void> warm_up(Context context, device::Queue& queue) {
@@ -86,7 +102,8 @@ Result<void> warm_up(Context context, device::Queue& queue) {
       for (const plan::Op& op : segment.ops) {
         const bool feeds = std::holds_alternative<plan::Feed>(op.body);
         if (moves_state(op) || (!feeds && !seen.insert(signature_of(context, op)).second)) continue;
-        UK_TRY_VOID(run_operation(context, op, queue));
+        UK_TRY_VOID(is_collective(op) ? run_together(context, op, queue)
+                                      : run_operation(context, op, queue));
         UK_TRY_VOID(context.gpu->check_launches());
       }
       // The host's copies of the batch are read by what is queued.
@@ -99,7 +116,6 @@ Result<void> warm_up(Context context, device::Queue& queue) {
 }
 
 Result<void> choose_products(Context context, double limit_s, device::Queue& queue) {
-  if (limit_s <= 0) return {};
   UK_TRY_VOID(fill_with_noise(context, noise_block(), false, queue));
   kernels::cuda_time_matmuls(limit_s);
   Outputs outputs;

@@ -10,8 +10,8 @@ namespace underkeel::exec {
 /// afterwards. Operations that differ from an earlier one in addresses alone are left out.
 Result<void> warm_up(Context context, device::Queue& queue);
 
-/// Before warm_up(): has algorithms of the matrix library timed for the plan's products, largest shape class first, for
-/// at most `limit_s` in all; 0 does nothing. Leaves noise in the device arena.
+/// Before warm_up(): runs each of the plan's products, largest shape class first, with algorithms of the matrix library
+/// timed for at most `limit_s` in all; 0: none is. Leaves noise in the device arena.
 Result<void> choose_products(Context context, double limit_s, device::Queue& queue);
 
 }  // namespace underkeel::exec

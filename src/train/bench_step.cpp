@@ -209,7 +209,7 @@ class BenchRank {
     options.gpu = gpu_.get();
     options.device_collectives = device_collectives_.get();
     io::FileSystem files;
-    if (is_alone_on_gpu()) {
+    if (gpu_ && ranks_.rank() == 0) {
       std::vector<std::string> notes;
       UK_TRY(limit_s, recall_matmuls(files, nullptr, matmul_cache_folder(),
                                      request_.matmul_timing_s, notes));

@@ -18,10 +18,9 @@ struct BenchStepRequest {
   std::int64_t sequence_tokens = 2048;
   std::int64_t sequences_per_micro_batch = 4;
   std::int64_t accumulation_steps = 8;
-  std::int64_t steps = 5;  // timed, after one that is not
-  int ranks = 1;           // threads, each with a GPU of its own where there are GPUs
-  double matmul_timing_s =
-      30;                // one rank on a GPU: at most so long to choose algorithms of products
+  std::int64_t steps = 5;       // timed, after one that is not
+  int ranks = 1;                // threads, each with a GPU of its own where there are GPUs
+  double matmul_timing_s = 30;  // on a GPU: at most so long to choose algorithms of products
   std::string hardware;  // a hardware.yaml to predict the step's time from; empty: no prediction
   double floor_s = 10;   // one rank on a GPU: how long the floor is measured; 0: not at all
 };

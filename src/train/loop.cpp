@@ -123,8 +123,8 @@ Result<void> RankLoop::load() {
   options.device_collectives = device_.collectives.get();
   const kernels::KernelTable& kernels =
       device_.gpu ? kernels::cuda_kernels() : kernels::cpu_kernels();
-  // Several ranks would each choose for itself, and a resumed run would have the first one's bits.
-  const bool chooses = device_.gpu != nullptr && job_.world_size == 1;
+  // Rank 0 chooses for all.
+  const bool chooses = device_.gpu != nullptr && is_first();
   if (chooses) {
     std::vector<std::string> notes;
     UK_TRY(limit_s, recall_matmuls(files_, job_.resume ? &*job_.resume : nullptr,
