@@ -87,19 +87,31 @@ Rates rates_of(const spec::HardwareSpec& hardware, std::int64_t world_size) {
   const auto ranks_on_node =
       static_cast<double>(std::max<std::int64_t>(ceil_div(world_size, nodes), 1));
   const double compute_share = hardware.gpus_per_node > 0 ? 1.0 : ranks_on_node;
+  const auto others = static_cast<double>(std::max<std::int64_t>(world_size - 1, 1));
+  const double elsewhere = std::max(static_cast<double>(world_size) - ranks_on_node, 0.0);
   return {.matmul_flops_per_s = hardware.matmul_flops_per_s / compute_share,
           .memory_bytes_per_s = hardware.memory_bytes_per_s / compute_share,
           .link_bytes_per_s = hardware.link_bytes_per_s,
           .link_latency_s = hardware.link_latency_s,
-          .disk_bytes_per_s = hardware.disk_bytes_per_s / ranks_on_node};
+          .disk_bytes_per_s = hardware.disk_bytes_per_s / ranks_on_node,
+          .network_bytes_per_s = hardware.network_bytes_per_s,
+          .network_share = elsewhere / others,
+          .ranks_on_node = ranks_on_node};
 }
 
 double seconds_of(const plan::Op& op, const Rates& rates, double row_fraction) {
   const double scale = op.cost.per_row ? row_fraction : 1.0;
   double seconds = std::max(op.cost.flops * scale / rates.matmul_flops_per_s,
                             op.cost.memory_bytes * scale / rates.memory_bytes_per_s);
-  if (op.cost.link_bytes > 0)
-    seconds = std::max(seconds, rates.link_latency_s + op.cost.link_bytes / rates.link_bytes_per_s);
+  if (op.cost.link_bytes > 0) {
+    const bool is_gather = std::holds_alternative<plan::Gather>(op.body);
+    const double ways = is_gather ? rates.ranks_on_node : 1.0;
+    double link_s = op.cost.link_bytes / rates.link_bytes_per_s;
+    if (rates.network_share > 0)
+      link_s = std::max(
+          link_s, op.cost.link_bytes * rates.network_share / (ways * rates.network_bytes_per_s));
+    seconds = std::max(seconds, rates.link_latency_s + link_s);
+  }
   if (op.cost.disk_bytes > 0)
     seconds = std::max(seconds, op.cost.disk_bytes / rates.disk_bytes_per_s);
   return seconds;

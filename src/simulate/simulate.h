@@ -19,14 +19,19 @@ struct Rates {
   double link_bytes_per_s = 0;
   double link_latency_s = 0;
   double disk_bytes_per_s = 0;
+  double network_bytes_per_s = 0;  // of this rank to other nodes
+  double network_share = 0;        // of the bytes from other ranks: those from other nodes
+  double ranks_on_node = 1;
 };
 
 /// CPU ranks share their node's cores, memory and disk; a GPU rank has its GPU alone and shares the
-/// disk. The link is each rank's own.
+/// disk. The link and the network are each rank's own.
 Rates rates_of(const spec::HardwareSpec& hardware, std::int64_t world_size);
 
 /// An operation takes as long as the slowest of the things it needs: arithmetic, its own memory, the
-/// link, the disk. `row_fraction` is the micro-batch's rows over the segment's largest.
+/// link, the network, the disk. `row_fraction` is the micro-batch's rows over the segment's largest.
+/// A gather brings what other nodes have into a node once, over the network of all its ranks; in a sum over ranks, which
+/// is an exchange, each rank receives its own part of the gradient from every other rank.
 double seconds_of(const plan::Op& op, const Rates& rates, double row_fraction);
 
 /// Runs segments one after another as the lanes and edges say: a lane takes its operations in order,

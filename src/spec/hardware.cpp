@@ -35,8 +35,9 @@ std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool
 void assume_gpu_rates(HardwareSpec& machine) {
   machine.matmul_flops_per_s = 4e14;
   machine.memory_bytes_per_s = 2.5e12;
-  machine.link_bytes_per_s = machine.nodes > 1 ? 2.5e10 : 2e11;
+  machine.link_bytes_per_s = 2e11;
   machine.link_latency_s = 2e-5;
+  machine.network_bytes_per_s = 2.5e10;
 }
 
 void read_rates(Fields& fields, HardwareSpec& machine) {
@@ -48,6 +49,7 @@ void read_rates(Fields& fields, HardwareSpec& machine) {
   machine.link_bytes_per_s = rate("link_bytes_per_s", machine.link_bytes_per_s);
   machine.link_latency_s =
       fields.number("link_latency_s", {.most = 10}).value_or(machine.link_latency_s);
+  machine.network_bytes_per_s = rate("network_bytes_per_s", machine.network_bytes_per_s);
   machine.memory_bytes_per_s = rate("memory_bytes_per_s", machine.memory_bytes_per_s);
   machine.disk_bytes_per_s = rate("disk_bytes_per_s", machine.disk_bytes_per_s);
   machine.matmul_flops_per_s = rate("matmul_flops_per_s", machine.matmul_flops_per_s);

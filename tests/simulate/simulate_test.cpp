@@ -92,6 +92,27 @@ TEST(Simulate, CpuRanksShareTheirNode) {
   EXPECT_DOUBLE_EQ(gpu.disk_bytes_per_s, 9);
 }
 
+TEST(Simulate, AGatherSharesTheNetworksOfANodeAndASumHasItsOwn) {
+  spec::HardwareSpec hardware;
+  hardware.nodes = 3;
+  hardware.gpus_per_node = 4;
+  hardware.matmul_flops_per_s = hardware.memory_bytes_per_s = 1e9;
+  hardware.link_bytes_per_s = 10;
+  hardware.link_latency_s = 0;
+  hardware.network_bytes_per_s = 1;
+  plan::Op op;
+  op.cost.link_bytes = 110;  // from 11 other ranks, 8 of which are on other nodes
+
+  const Rates rates = rates_of(hardware, 12);
+  op.body = plan::Gather{};
+  EXPECT_DOUBLE_EQ(seconds_of(op, rates, 1), 80 / 4.0);
+  op.body = plan::ReduceScatter{};
+  EXPECT_DOUBLE_EQ(seconds_of(op, rates, 1), 80);
+  EXPECT_DOUBLE_EQ(seconds_of(op, rates_of(hardware, 3), 1), 110) << "one rank a node";
+  hardware.nodes = 1;
+  EXPECT_DOUBLE_EQ(seconds_of(op, rates_of(hardware, 4), 1), 11);
+}
+
 TEST(Simulate, LanesRunSideBySideAndWaitWhereEdgesSay) {
   Timed s;
   s.segment(SegmentKind::update);
