@@ -88,7 +88,8 @@ Result<void> run_hardware(const train::BenchHardwareRequest& request, const std:
 void add_hardware(CLI::App& bench, Chosen& chosen) {
   CLI::App* hardware = bench.add_subcommand(
       "hardware",
-      "Measure arithmetic, memory, the link to a GPU and a disk: a hardware.yaml for `plan`.");
+      "Measure arithmetic, memory, links to and between GPUs and a disk: a hardware.yaml for "
+      "`plan`.");
   struct Options {
     train::BenchHardwareRequest request;
     std::string output;

@@ -18,6 +18,7 @@
 #include "io/file.h"
 #include "kernels/facts/facts.h"
 #include "kernels/kernels.h"
+#include "train/bench_link.h"
 #include "train/choose_gpu.h"
 #include "train/matmul_memory.h"
 
@@ -63,6 +64,7 @@ class Measurement {
     report_.machine.rates_are_measured = true;
     UK_TRY_VOID(host_memory());
     UK_TRY_VOID(gpu_ != nullptr ? with_gpu_memory() : cpu_arithmetic());
+    if (gpu_ != nullptr) UK_TRY_VOID(between_gpus());
     UK_TRY_VOID(disk());
     return report_;
   }
@@ -193,6 +195,23 @@ class Measurement {
     return {};
   }
 
+  /// Of a machine with several.
+  Result<void> between_gpus() {
+    UK_TRY(gpus, device::find_gpus());
+    const auto count = static_cast<int>(gpus.size());
+    report_.machine.gpus_per_node = count;
+    if (count < 2) return {};
+    const Result<LinkRate> rate = measure_link(count, request_.seconds);
+    if (!rate && rate.error().code != ErrorCode::unsupported) return tl::unexpected(rate.error());
+    report_.link =
+        rate ? fmt::format("a gather over {} GPUs: what each receives, and a small one", count)
+             : "nothing was measured, since " + rate.error().what;
+    if (!rate) return {};
+    report_.machine.link_bytes_per_s = rate->bytes_per_s;
+    report_.machine.link_latency_s = rate->latency_s;
+    return {};
+  }
+
   Result<void> disk() {
     io::FileSystem files;
     const std::string path = io::join_path(request_.folder, fmt::format("bench-{}.tmp", getpid()));
@@ -285,9 +304,9 @@ std::string hardware_yaml(const BenchHardwareReport& report) {
   text += fmt::format(
       "matmul_flops_per_s: {:.4g}\nmemory_bytes_per_s: {:.4g}\ndisk_bytes_per_s: {:.4g}\n",
       machine.matmul_flops_per_s, machine.memory_bytes_per_s, machine.disk_bytes_per_s);
-  text += fmt::format(
-      "# Between ranks nothing was measured.\nlink_bytes_per_s: {:.4g}\nlink_latency_s: {:.4g}\n",
-      machine.link_bytes_per_s, machine.link_latency_s);
+  text += fmt::format("# Between ranks: {}.\nlink_bytes_per_s: {:.4g}\nlink_latency_s: {:.4g}\n",
+                      report.link.empty() ? "nothing was measured" : report.link,
+                      machine.link_bytes_per_s, machine.link_latency_s);
   text += "rates_are_measured: true\n# Single rates:\n";
   for (const MeasuredRate& rate : report.rates)
     text += fmt::format("#   {:<40} {:>10.4g} {}\n", rate.name,

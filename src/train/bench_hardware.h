@@ -26,6 +26,7 @@ struct MeasuredRate {
 struct BenchHardwareReport {
   spec::HardwareSpec machine;  // with the rates that plans use
   std::vector<MeasuredRate> rates;
+  std::string link;  // between ranks: how it was measured; empty: it was not
 };
 
 /// Errors:  does_not_fit, io: room for the file or on the GPU; those of choosing a device.

@@ -41,7 +41,10 @@ TEST(BenchHardware, MeasuresTheCpuAndWritesWhatPlanReads) {
 
 TEST(BenchHardware, DescribesAGpuToPlan) {
   BenchHardwareReport report;
-  report.machine.gpus_per_node = 1;
+  report.machine.gpus_per_node = 2;
+  report.machine.link_bytes_per_s = 3.7e11;
+  report.machine.link_latency_s = 2e-5;
+  report.link = "a gather over 2 GPUs";
   report.machine.gpu_name = "NVIDIA H200";
   report.machine.gpu_mem_bytes = std::int64_t{139} << 30;
   report.machine.compute_capability = "9.0";
@@ -57,6 +60,9 @@ TEST(BenchHardware, DescribesAGpuToPlan) {
   EXPECT_EQ(read.gpu_mem_bytes, std::int64_t{139} << 30);
   EXPECT_EQ(read.compute_capability, "9.0");
   EXPECT_EQ(read.matmul_flops_per_s, 6.7e14);
+  EXPECT_EQ(read.gpus_per_node, 2);
+  EXPECT_EQ(read.link_bytes_per_s, 3.7e11);
+  EXPECT_EQ(read.link_latency_s, 2e-5);
 }
 
 }  // namespace
