@@ -102,7 +102,8 @@ class Bpe final : public Model {
   }
 
   Result<void> take_merges(const std::vector<std::pair<std::string, std::string>>& merges) {
-    merges_.reserve(merges.size());
+    std::vector<MergePair> pairs;
+    pairs.reserve(merges.size());
     for (std::size_t index = 0; index < merges.size(); ++index) {
       const auto& [left, right] = merges[index];
       const auto left_id = id_of(left);
@@ -115,8 +116,11 @@ class Bpe final : public Model {
                                 : !right_id ? right
                                             : left + right),
                     fmt::format("model.merges[{}]", index));
-      merges_.put(*left_id, *right_id, {static_cast<std::int32_t>(index), *merged_id});
+      pairs.push_back({.left = *left_id,
+                       .right = *right_id,
+                       .merge = {static_cast<std::int32_t>(index), *merged_id}});
     }
+    merges_ = MergeTable(pairs);
     return {};
   }
 

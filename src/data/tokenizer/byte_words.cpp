@@ -2,25 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "data/tokenizer/byte_level.h"
 #include "data/tokenizer/merge_symbols.h"
 
 namespace underkeel::data {
-namespace {
-
-constexpr std::int32_t no_rank = std::numeric_limits<std::int32_t>::max();
-
-// Looking at all pairs again after every merge beats a heap for words of this many bytes.
-constexpr std::size_t longest_scanned_bytes = 48;
-
-}  // namespace
 
 std::unique_ptr<ByteWords> ByteWords::make(const std::vector<Token>& tokens,
                                            const MergeTable& merges, bool ignore_merges) {
-  std::unique_ptr<ByteWords> words(new ByteWords(merges));
-  words->ignore_merges_ = ignore_merges;
+  std::unique_ptr<ByteWords> words(new ByteWords(merges, ignore_merges));
   words->take_tokens(tokens);
   for (int byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
@@ -29,11 +19,7 @@ std::unique_ptr<ByteWords> ByteWords::make(const std::vector<Token>& tokens,
     if (id < 0) return nullptr;
     words->id_of_byte_[static_cast<std::size_t>(byte)] = id;
   }
-  words->merge_of_bytes_.resize(std::size_t{1} << 16, Merge{no_rank, -1});
-  for (std::size_t pair = 0; pair < words->merge_of_bytes_.size(); ++pair)
-    if (const Merge* merge =
-            merges.get(words->id_of_byte_[pair >> 8], words->id_of_byte_[pair & 0xFF]))
-      words->merge_of_bytes_[pair] = *merge;
+  words->merger_.emplace(merges, words->id_of_byte_);
   return words;
 }
 
@@ -64,7 +50,7 @@ std::int32_t ByteWords::whole_token(std::string_view word, std::uint64_t hash) c
   for (std::size_t index = hash & mask; slots_[index].id >= 0; index = (index + 1) & mask) {
     const Slot& slot = slots_[index];
     if (slot.hash == hash >> 32 && slot.size_bytes == word.size() &&
-        std::memcmp(bytes_.data() + slot.begin, word.data(), word.size()) == 0)
+        equal_bytes(bytes_.data() + slot.begin, word.data(), word.size()))
       return slot.id;
   }
   return -1;
@@ -76,76 +62,117 @@ bool ByteWords::is_reachable(std::string_view word, std::int32_t id) const {
   const std::uint8_t known = reach.load(std::memory_order_relaxed);
   if (known != unknown) return known == reachable;
   std::vector<std::int32_t> ids;
-  append_merged(word, ids);
+  append_long_word(word, ids);
   const bool is = ids.size() == 1 && ids[0] == id;
   reach.store(is ? reachable : unreachable, std::memory_order_relaxed);
   return is;
 }
 
-void ByteWords::append_merged(std::string_view word, std::vector<std::int32_t>& ids) const {
-  const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(word[index]); };
-  if (word.size() > longest_scanned_bytes) {
-    std::vector<std::int32_t> symbols(word.size());
-    for (std::size_t index = 0; index < word.size(); ++index)
-      symbols[index] = id_of_byte_[byte(index)];
-    merge_symbols(symbols, merges_, ids);
-    return;
-  }
-  std::array<std::int32_t, longest_scanned_bytes> symbols;
-  std::array<Merge, longest_scanned_bytes> pairs;  // of a symbol with the next one
-  std::size_t count = word.size();
-  for (std::size_t index = 0; index < count; ++index) symbols[index] = id_of_byte_[byte(index)];
-  for (std::size_t index = 0; index + 1 < count; ++index)
-    pairs[index] = merge_of_bytes_[std::size_t{byte(index)} << 8 | byte(index + 1)];
-  const auto pair_at = [&](std::size_t index) {
-    const Merge* merge = merges_.get(symbols[index], symbols[index + 1]);
-    return merge == nullptr ? Merge{no_rank, -1} : *merge;
-  };
-  while (count > 1) {
-    std::size_t best = 0;
-    for (std::size_t index = 1; index + 1 < count; ++index)
-      if (pairs[index].rank < pairs[best].rank) best = index;
-    if (pairs[best].rank == no_rank) break;
-    symbols[best] = pairs[best].merged_id;
-    --count;
-    for (std::size_t index = best + 1; index < count; ++index) {
-      symbols[index] = symbols[index + 1];
-      pairs[index - 1] = pairs[index];
-    }
-    if (best + 1 < count) pairs[best] = pair_at(best);
-    if (best > 0) pairs[best - 1] = pair_at(best - 1);
-  }
-  ids.insert(ids.end(), symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(count));
+// A word of any length.
+void ByteWords::append_long_word(std::string_view word, std::vector<std::int32_t>& ids) const {
+  std::vector<std::int32_t> symbols(word.size());
+  for (std::size_t index = 0; index < word.size(); ++index)
+    symbols[index] = id_of_byte_[static_cast<unsigned char>(word[index])];
+  merge_symbols(symbols, merges_, ids);
 }
 
-void ByteWords::append_word(std::string_view word, WordCache* cache,
-                            std::vector<std::int32_t>& ids) const {
-  if (word.size() == 1) {
-    ids.push_back(id_of_byte_[static_cast<unsigned char>(word[0])]);
-    return;
+// Words that are looked up together, so that the memory which one needs arrives while others are cut,
+// and merged together. Nothing is initialised: add() and look_up() write what is read.
+class ByteWords::Batch {
+ public:
+  Batch(const ByteWords& words, WordCache* cache, std::vector<std::int32_t>& ids)
+      : words_(words), cache_(cache), ids_(ids) {}
+
+  void add(std::string_view word) {
+    Item& item = items_[count_++];
+    item.word = word;
+    item.hash = hash_of_word(word);
+    __builtin_prefetch(&words_.slots_[item.hash & (words_.slots_.size() - 1)]);
+    if (cache_ != nullptr) cache_->fetch(item.hash);
+    if (count_ == items_.size()) finish();
   }
-  const std::uint64_t hash = hash_of_word(word);
-  if (const std::int32_t id = whole_token(word, hash); id >= 0 && is_reachable(word, id)) {
-    ids.push_back(id);
-    return;
-  }
-  const bool is_short = cache != nullptr && word.size() <= WordCache::longest_word_bytes;
-  if (is_short) {
-    if (const WordCache::Entry* entry = cache->find(word, hash)) {
-      ids.insert(ids.end(), entry->ids.begin(), entry->ids.begin() + entry->id_count);
-      return;
+
+  void finish() {
+    std::array<ByteMerger::Job, most_words> jobs;
+    std::array<Item*, most_words> job_items;
+    std::size_t job_count = 0;
+    for (std::size_t index = 0; index < count_; ++index) {
+      Item& item = items_[index];
+      item.kind = look_up(item);
+      if (item.kind != Item::merged) continue;
+      jobs[job_count] = {.word = item.word, .ids = item.ids.data()};
+      job_items[job_count++] = &item;
     }
+    words_.merger_->merge({jobs.data(), job_count});
+    for (std::size_t job = 0; job < job_count; ++job) {
+      Item& item = *job_items[job];
+      item.id_count = jobs[job].id_count;
+      if (has_cache_for(item.word) && item.id_count <= WordCache::most_ids)
+        cache_->put(item.word, item.hash, item.ids.data(), item.id_count);
+    }
+    for (std::size_t index = 0; index < count_; ++index) append(items_[index]);
+    count_ = 0;
   }
-  const std::size_t first = ids.size();
-  append_merged(word, ids);
-  if (is_short && ids.size() - first <= WordCache::most_ids)
-    cache->put(word, hash, ids.data() + first, ids.size() - first);
-}
+
+ private:
+  static constexpr std::size_t most_words = 32;
+
+  struct Item {
+    enum Kind : std::uint8_t { known, merged, is_long };
+    std::string_view word;
+    std::uint64_t hash;
+    Kind kind;
+    std::size_t id_count;
+    std::array<std::int32_t, ByteMerger::longest_word_bytes> ids;
+  };
+
+  bool has_cache_for(std::string_view word) const {
+    return cache_ != nullptr && word.size() <= WordCache::longest_word_bytes;
+  }
+
+  Item::Kind look_up(Item& item) const {
+    if (item.word.size() == 1) {
+      item.ids[0] = words_.id_of_byte_[static_cast<unsigned char>(item.word[0])];
+      item.id_count = 1;
+      return Item::known;
+    }
+    const std::int32_t id = words_.whole_token(item.word, item.hash);
+    if (id >= 0 && words_.is_reachable(item.word, id)) {
+      item.ids[0] = id;
+      item.id_count = 1;
+      return Item::known;
+    }
+    if (item.word.size() > ByteMerger::longest_word_bytes) return Item::is_long;
+    if (!has_cache_for(item.word)) return Item::merged;
+    const WordCache::Entry* entry = cache_->find(item.word, item.hash);
+    if (entry == nullptr) return Item::merged;
+    // All of them, which is one move: the entry may be another word's when its turn comes.
+    std::memcpy(item.ids.data(), entry->ids.data(), sizeof entry->ids);
+    item.id_count = entry->id_count;
+    return Item::known;
+  }
+
+  void append(const Item& item) {
+    if (item.kind == Item::is_long)
+      words_.append_long_word(item.word, ids_);
+    else if (item.id_count == 1)
+      ids_.push_back(item.ids[0]);
+    else
+      ids_.insert(ids_.end(), item.ids.data(), item.ids.data() + item.id_count);
+  }
+
+  const ByteWords& words_;
+  WordCache* cache_;
+  std::vector<std::int32_t>& ids_;
+  std::array<Item, most_words> items_;
+  std::size_t count_ = 0;
+};
 
 void ByteWords::append_ids(std::string_view text, const WordCutter& cutter, WordPattern pattern,
                            bool use_cache, std::vector<std::int32_t>& ids) const {
   std::unique_ptr<WordCache> cache = use_cache ? borrow_cache() : nullptr;
-  const auto visit = [&](std::string_view word) { append_word(word, cache.get(), ids); };
+  Batch batch(*this, cache.get(), ids);
+  const auto visit = [&](std::string_view word) { batch.add(word); };
   switch (pattern) {
     case WordPattern::gpt2:
       cutter.cut<WordPattern::gpt2>(text, visit);
@@ -157,6 +184,7 @@ void ByteWords::append_ids(std::string_view text, const WordCutter& cutter, Word
       cutter.cut<WordPattern::qwen2>(text, visit);
       break;
   }
+  batch.finish();
   if (cache != nullptr) give_back(std::move(cache));
 }
 

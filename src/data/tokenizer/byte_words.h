@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer/byte_merger.h"
 #include "data/tokenizer/merge_table.h"
 #include "data/tokenizer/word_cache.h"
 #include "data/tokenizer/word_cutter.h"
@@ -37,13 +38,15 @@ class ByteWords {
                   bool use_cache, std::vector<std::int32_t>& ids) const;
 
  private:
-  explicit ByteWords(const MergeTable& merges) : merges_(merges) {}
+  class Batch;
+
+  ByteWords(const MergeTable& merges, bool ignore_merges)
+      : merges_(merges), ignore_merges_(ignore_merges) {}
 
   void take_tokens(const std::vector<Token>& tokens);
   std::int32_t whole_token(std::string_view word, std::uint64_t hash) const;  // -1: none
   bool is_reachable(std::string_view word, std::int32_t id) const;
-  void append_merged(std::string_view word, std::vector<std::int32_t>& ids) const;
-  void append_word(std::string_view word, WordCache* cache, std::vector<std::int32_t>& ids) const;
+  void append_long_word(std::string_view word, std::vector<std::int32_t>& ids) const;
 
   std::unique_ptr<WordCache> borrow_cache() const;
   void give_back(std::unique_ptr<WordCache> cache) const;
@@ -58,9 +61,9 @@ class ByteWords {
   const MergeTable& merges_;
   bool ignore_merges_ = false;
   std::array<std::int32_t, 256> id_of_byte_{};
-  std::vector<Merge> merge_of_bytes_;  // by two bytes; merged_id -1: none
-  std::string bytes_;                  // of all tokens
-  std::vector<Slot> slots_;            // tokens by their bytes
+  std::optional<ByteMerger> merger_;
+  std::string bytes_;        // of all tokens
+  std::vector<Slot> slots_;  // tokens by their bytes
   enum : std::uint8_t { unknown, reachable, unreachable };
   // Whether merging the bytes of a token gives the token: found out when it is met.
   mutable std::vector<std::atomic<std::uint8_t>> reach_;

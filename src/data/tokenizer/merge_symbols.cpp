@@ -49,8 +49,8 @@ void merge_symbols(std::span<const std::int32_t> symbol_ids, const MergeTable& m
   };
   const auto consider = [&](std::int32_t left) {
     if (left < 0 || at(left).next < 0) return;
-    if (const Merge* found = merges.get(at(left).id, at(at(left).next).id))
-      candidates.push({found->rank, left, found->merged_id});
+    const Merge found = merges.get(at(left).id, at(at(left).next).id);
+    if (found.rank != Merge::no_rank) candidates.push({found.rank, left, found.merged_id});
   };
   for (std::size_t index = 0; index + 1 < symbols.size(); ++index)
     consider(static_cast<std::int32_t>(index));
@@ -61,8 +61,7 @@ void merge_symbols(std::span<const std::int32_t> symbol_ids, const MergeTable& m
     if (!left.alive || left.next < 0) continue;
     Symbol& right = at(left.next);
     // The pair at this place may have changed since it was queued.
-    const Merge* current = merges.get(left.id, right.id);
-    if (current == nullptr || current->rank != best.rank) continue;
+    if (merges.get(left.id, right.id).rank != best.rank) continue;
     left.id = best.merged_id;
     right.alive = false;
     left.next = right.next;
