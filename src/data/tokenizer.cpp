@@ -235,9 +235,8 @@ Result<Tokenizer> Tokenizer::from_texts(const TokenizerTexts& texts) {
   UK_TRY_VOID(parts->take_config(config));
   if (is_sentencepiece) {
     parts->notes.emplace_back(
-        "tokenizer.model was read as transformers 5 converts it; SentencePiece itself differs "
-        "where "
-        "text begins with a space");
+        "tokenizer.model was read as transformers 5 converts it, but merged by score like "
+        "SentencePiece, which differs where text begins with a space");
     parts->take_template_of_config();
   } else {
     parts->take_template();

@@ -3,6 +3,9 @@
 
 #include "data/tokenizer/sentencepiece_model.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <unordered_set>
@@ -58,9 +61,13 @@ class Fields {
         field.bytes = bytes;
         return field;
       }
-      case 5:
-        UK_TRY_VOID(take(4));
+      case 5: {
+        UK_TRY(bytes, take(4));
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, bytes.data(), sizeof bits);
+        field.value = bits;
         return field;
+      }
       default:
         return broken(fmt::format("a field of the unknown kind {}", key & 7));
     }
@@ -103,6 +110,7 @@ enum class PieceKind : std::uint8_t { normal = 1, unknown, control, user_defined
 struct Piece {
   std::string text;
   PieceKind kind = PieceKind::normal;
+  float score = 0;
 };
 
 struct SentencePieceModel {
@@ -118,6 +126,8 @@ Result<Piece> read_piece(std::string_view message, std::size_t offset) {
   while (!fields.at_end()) {
     UK_TRY(field, fields.next());
     if (field.number == 1) piece.text = std::string(field.bytes);
+    if (field.number == 2)
+      piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
     if (field.number != 3) continue;
     if (field.value < 1 || field.value > 6)
       return fail(ErrorCode::bad_file, fmt::format("a piece of the unknown kind {}", field.value),
@@ -130,6 +140,10 @@ Result<Piece> read_piece(std::string_view message, std::size_t offset) {
         ErrorCode::bad_file,
         fmt::format("a piece of {} bytes is empty, too long or not UTF-8", piece.text.size()),
         fmt::format("{}, byte {}", file_name, offset));
+  if (std::isnan(piece.score))
+    return fail(ErrorCode::bad_file,
+                fmt::format("the score of piece `{}` is no number", piece.text),
+                fmt::format("{}, byte {}", file_name, offset));
   return piece;
 }
 
@@ -167,15 +181,23 @@ Result<SentencePieceModel> read_model(std::string_view bytes) {
   return model;
 }
 
+// Merges go by the score of what they make. Trained pieces stand in that order, but pieces put in by
+// hand, such as the runs of spaces in Llama's and Mistral's models, have the least score and the first ids.
 BpeConfig bpe_of(const std::vector<Piece>& pieces) {
   BpeConfig config;
   config.fuse_unknown = true;
   config.byte_fallback = true;
   std::unordered_set<std::string_view> known;
-  for (const Piece& piece : pieces) known.insert(piece.text);
+  std::vector<const Piece*> by_score;
   for (std::size_t id = 0; id < pieces.size(); ++id) {
-    const std::string_view text = pieces[id].text;
-    config.vocabulary.emplace_back(text, static_cast<std::int32_t>(id));
+    config.vocabulary.emplace_back(pieces[id].text, static_cast<std::int32_t>(id));
+    known.insert(pieces[id].text);
+    by_score.push_back(&pieces[id]);
+  }
+  std::stable_sort(by_score.begin(), by_score.end(),
+                   [](const Piece* a, const Piece* b) { return a->score > b->score; });
+  for (const Piece* piece : by_score) {
+    const std::string_view text = piece->text;
     for (std::size_t cut = code_point_bytes(text[0]); cut < text.size();
          cut += code_point_bytes(text[cut])) {
       const std::string_view left = text.substr(0, cut);
