@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/matmul_few_rows.h"
 #include "kernels/cpu/simd/matmul_pack.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/facts/facts.h"
@@ -237,14 +238,21 @@ class Product {
     const std::int64_t blocks = ceil_of(depth, depth_block);
     constexpr std::int64_t group = 8 * panel_rows;  // rows that one tile packs
     const std::int64_t groups = ceil_of(part.rows, group);
-    pool_.parallel_for(groups * blocks, [&](std::int64_t tile) {
+    const auto pack_group = [&](std::int64_t tile) {
       const std::int64_t begin = tile % groups * group;
       const std::int64_t start = tile / groups * depth_block;
       const std::int64_t length = min_of(depth_block, depth - start);
       pack_rows(a_, part.row + begin, part.row + min_of(part.rows, begin + group), k + start,
                 length,
                 packed + tile / groups * block_floats + rows_panel_offset(begin / panel_rows));
-    });
+    };
+    // Rows that are few cost less than waking threads, and then columns are used where they lie.
+    if (part.rows <= unpacked_rows && b_.depth_is_contiguous) {
+      for (std::int64_t tile = 0; tile < blocks; ++tile) pack_group(tile);
+      return a_.depth_is_contiguous ? multiply_few<PanelOrder::by_row>(part, whole, k, depth)
+                                    : multiply_few<PanelOrder::by_depth>(part, whole, k, depth);
+    }
+    pool_.parallel_for(groups * blocks, pack_group);
     // Eight tiles where they stay wide enough; narrower ones when the sums of a tall tile would not
     // fit beside its packed columns. Columns are packed once however many tiles there are.
     constexpr std::int64_t columns_floats = tile_columns * depth_block;
@@ -272,6 +280,33 @@ class Product {
                  block.columns, length, sums, k + start > 0 || (c_is_f32 && args_.accumulate),
                  later);
       }
+      finish_block(block, sums, k + depth);
+    });
+  }
+
+  /// The product with few packed rows, in shared memory. Every element of b is used once, so packing it
+  /// would only be more to read and write.
+  template <PanelOrder Order>
+  void multiply_few(const Block& part, const Block& whole, std::int64_t k, std::int64_t depth) {
+    constexpr std::int64_t width = 128;
+    pool_.parallel_for(ceil_of(part.columns, width), [&](std::int64_t tile) {
+      const Workspace::Slot slot(workspace_);
+      const std::int64_t column = tile * width;
+      const Block block{part.row, part.column + column, part.rows,
+                        min_of(width, part.columns - column)};
+      const Sums sums = sums_of(block, whole, slot.data());
+      const FewRows<T, Order> product{.a = workspace_.shared(),
+                                      .a_block = packed_rows_floats(part.rows),
+                                      .rows = part.rows,
+                                      .b = b_,
+                                      .begin = block.column,
+                                      .end = block.column + block.columns,
+                                      .k = k,
+                                      .depth = depth,
+                                      .c = sums.data,
+                                      .c_stride = sums.stride,
+                                      .add = k > 0 || (c_is_f32 && args_.accumulate)};
+      product.run();
       finish_block(block, sums, k + depth);
     });
   }
