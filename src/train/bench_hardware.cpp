@@ -154,7 +154,8 @@ class Measurement {
     const kernels::KernelTable& table = kernels::cuda_kernels();
     io::FileSystem files;
     std::vector<std::string> notes;
-    UK_TRY(limit_s, recall_matmuls(files, nullptr, matmul_cache_folder(), 30, notes));
+    constexpr double limit_s = 30;
+    UK_TRY_VOID(recall_matmuls(files, nullptr, matmul_cache_folder(), limit_s, notes));
     kernels::cuda_time_matmuls(limit_s);
     const Result<void> made = products(gpu_products, table, memory, DType::bf16, queue);
     kernels::cuda_time_matmuls(0);

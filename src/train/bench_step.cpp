@@ -211,9 +211,9 @@ class BenchRank {
     io::FileSystem files;
     if (gpu_ && ranks_.rank() == 0) {
       std::vector<std::string> notes;
-      UK_TRY(limit_s, recall_matmuls(files, nullptr, matmul_cache_folder(),
-                                     request_.matmul_timing_s, notes));
-      options.matmul_timing_s = limit_s;
+      options.matmul_timing_s = request_.matmul_timing_s;
+      UK_TRY_VOID(
+          recall_matmuls(files, nullptr, matmul_cache_folder(), options.matmul_timing_s, notes));
     }
     UK_TRY(made,
            exec::Executor::make(plan_, gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels(),

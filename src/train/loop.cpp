@@ -127,9 +127,9 @@ Result<void> RankLoop::load() {
   const bool chooses = device_.gpu != nullptr && is_first();
   if (chooses) {
     std::vector<std::string> notes;
-    UK_TRY(limit_s, recall_matmuls(files_, job_.resume ? &*job_.resume : nullptr,
-                                   matmul_cache_folder(), job_.run.matmul_timing_s, notes));
-    options.matmul_timing_s = limit_s;
+    options.matmul_timing_s = job_.run.matmul_timing_s;
+    UK_TRY_VOID(recall_matmuls(files_, job_.resume ? &*job_.resume : nullptr, matmul_cache_folder(),
+                               options.matmul_timing_s, notes));
     for (const std::string& note : notes) UK_TRY_VOID(log_.notice(note));
   }
   UK_TRY(executor, exec::Executor::make(job_.plan, kernels, collectives_, options));

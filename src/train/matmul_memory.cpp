@@ -61,32 +61,34 @@ std::string matmul_cache_folder() {
   return "";
 }
 
-Result<double> recall_matmuls(io::FileSystem& files, const Resume* resume,
-                              const std::string& cache_folder, double limit_s,
-                              std::vector<std::string>& notes) {
+Result<void> recall_matmuls(io::FileSystem& files, const Resume* resume,
+                            const std::string& cache_folder, double limit_s,
+                            std::vector<std::string>& notes) {
   const std::string here = kernels::cuda_matmul_choices().made_on;
+  kernels::MatmulChoices resumed;
   if (resume != nullptr) {
     const std::string path = io::join_path(resume->checkpoint.folder, matmul_file);
     if (files.exists(path)) {
       UK_TRY(text, files.read_text(path, largest_file_bytes));
       UK_TRY(choices, matmul_choices_from_json(text, path));
-      if (choices.made_on == here) {
-        kernels::cuda_take_matmul_choices(choices);
-        return 0.0;
-      }
-      notes.push_back(
-          fmt::format("the checkpoint's matrix products ran as {}, these run as {}: bits differ "
-                      "from a run that "
-                      "was not interrupted",
-                      choices.made_on, here));
+      if (choices.made_on != here)
+        notes.push_back(
+            fmt::format("the checkpoint's matrix products ran as {}, these run as {}: bits differ "
+                        "from a run that "
+                        "was not interrupted",
+                        choices.made_on, here));
+      if (choices.made_on == here) resumed = std::move(choices);
     }
   }
-  if (cache_folder.empty() || limit_s <= 0) return limit_s;
-  const std::string path = cache_path(cache_folder, here);
-  if (const auto text = files.read_text(path, largest_file_bytes))
-    if (const auto choices = matmul_choices_from_json(*text, path))
-      kernels::cuda_take_matmul_choices(*choices);
-  return limit_s;
+  if (!cache_folder.empty() && limit_s > 0) {
+    const std::string path = cache_path(cache_folder, here);
+    if (const auto text = files.read_text(path, largest_file_bytes))
+      if (const auto choices = matmul_choices_from_json(*text, path))
+        kernels::cuda_take_matmul_choices(*choices);
+  }
+  // The last to name a product has it.
+  kernels::cuda_take_matmul_choices(resumed);
+  return {};
 }
 
 void keep_matmuls(io::FileSystem& files, const std::string& cache_folder) {

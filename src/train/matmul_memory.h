@@ -23,13 +23,13 @@ Result<kernels::MatmulChoices> matmul_choices_from_json(std::string_view text,
 /// Where this machine keeps them: underkeel/matmul in the cache folder of the user; empty where there is none.
 std::string matmul_cache_folder();
 
-/// Gives the matrix library what the checkpoint names, or else, if `limit_s` is not 0, what is kept in `cache_folder`.
-/// Returns for how long products that remain may be timed: `limit_s`, or 0 where a checkpoint names all that its run used.
+/// Gives the matrix library what the checkpoint names, and for other products, if `limit_s` is not 0, what is kept in
+/// `cache_folder`. A checkpoint names all that its run used; on another number of ranks a run has other products.
 /// `notes` gets what the user should know: other hardware than the checkpoint's.
 /// Errors: of reading a checkpoint. A cache that cannot be read is as good as none.
-Result<double> recall_matmuls(io::FileSystem& files, const Resume* resume,
-                              const std::string& cache_folder, double limit_s,
-                              std::vector<std::string>& notes);
+Result<void> recall_matmuls(io::FileSystem& files, const Resume* resume,
+                            const std::string& cache_folder, double limit_s,
+                            std::vector<std::string>& notes);
 
 /// Adds what this run used to the cache, also where time was up: the next run has the same bits. Not being able to is no
 /// error: it then times again.

@@ -9,7 +9,7 @@ namespace underkeel::train {
 namespace {
 
 const kernels::MatmulChoices some{
-    .made_on = "cuBLASLt 130100 on NVIDIA H200 with 132 multiprocessors",
+    .made_on = "cuBLASLt 1 on a GPU of another time with 3 multiprocessors",
     .algorithms = {{"8192x4096x4096 bf16>bf16", "00ff"},
                    {"8192x4096x4096 bf16>f32 added", "0a0b"}}};
 
@@ -32,7 +32,7 @@ TEST(MatmulMemory, NamesAFileThatIsNoList) {
   }
 }
 
-TEST(MatmulMemory, ACheckpointOfAnotherGpuIsNotedAndTimingGoesOn) {
+TEST(MatmulMemory, ACheckpointOfAnotherGpuIsNoted) {
   const test::TemporaryFolder folder;
   io::FileSystem files;
   ASSERT_TRUE(
@@ -41,11 +41,9 @@ TEST(MatmulMemory, ACheckpointOfAnotherGpuIsNotedAndTimingGoesOn) {
   resume.checkpoint.folder = folder.path().string();
   std::vector<std::string> notes;
 
-  const auto limit_s = recall_matmuls(files, &resume, "", 30, notes);
+  ASSERT_TRUE(recall_matmuls(files, &resume, "", 30, notes));
 
-  ASSERT_TRUE(limit_s);
-  EXPECT_EQ(*limit_s, 30);
-  EXPECT_THAT(notes, testing::ElementsAre(testing::HasSubstr("NVIDIA H200")));
+  EXPECT_THAT(notes, testing::ElementsAre(testing::HasSubstr("a GPU of another time")));
 }
 
 TEST(MatmulMemory, ADamagedFileInACheckpointEndsTheRun) {
@@ -65,9 +63,9 @@ TEST(MatmulMemory, ACacheThatIsMissingOrDamagedIsNone) {
   io::FileSystem files;
   std::vector<std::string> notes;
 
-  EXPECT_EQ(
-      recall_matmuls(files, nullptr, io::join_path(folder.path().string(), "none"), 30, notes), 30);
-  EXPECT_EQ(recall_matmuls(files, nullptr, folder.path().string(), 0, notes), 0);
+  EXPECT_TRUE(
+      recall_matmuls(files, nullptr, io::join_path(folder.path().string(), "none"), 30, notes));
+  EXPECT_TRUE(recall_matmuls(files, nullptr, folder.path().string(), 0, notes));
   EXPECT_THAT(notes, testing::IsEmpty());
 }
 
