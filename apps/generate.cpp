@@ -15,6 +15,7 @@
 #include "command.h"
 #include "run_arguments.h"
 #include "spec/hardware_spec.h"
+#include "train/known_template.h"
 
 namespace underkeel::apps {
 
@@ -40,7 +41,44 @@ std::string change_that_fits(const Allowed& allowed, const train::GenerationMemo
   return "allow more memory, or use a smaller model";
 }
 
+constexpr std::string_view no_template = "none";
+
+/// Without --template the prompt is laid out as the run that saved the folder did it.
+Result<void> choose_template(train::GenerateRequest& request) {
+  if (request.template_name.empty()) {
+    io::FileSystem files;
+    UK_TRY(folder, train::folder_to_generate_from(request.model));
+    UK_TRY(trained, train::template_of_run(files, folder));
+    if (trained) {
+      request.template_name = trained->name;
+      if (!request.system) request.system = trained->system;
+      request.enable_thinking = trained->enable_thinking;
+      log(LogLevel::info,
+          fmt::format("template {}, under which the model was trained; --template none continues "
+                      "the prompt as a text",
+                      trained->name));
+    } else {
+      UK_TRY(jinja, train::own_chat_template(files, folder));
+      const std::string likely = train::likely_template(jinja);
+      if (!jinja.empty())
+        log(LogLevel::info,
+            fmt::format("the prompt is continued as a text; the tokenizer has a chat template{}",
+                        likely.empty() ? ": --template makes the prompt a user's"
+                                       : fmt::format(" like {}'s: --template {} makes the prompt a "
+                                                     "user's",
+                                                     likely, likely)));
+    }
+  } else if (request.template_name == no_template) {
+    request.template_name.clear();
+  }
+  if (request.template_name.empty() && request.system)
+    return fail(ErrorCode::bad_config, "a system text without a template", "--system",
+                "name the template that the model was trained under: --template NAME");
+  return {};
+}
+
 Result<void> run(train::GenerateRequest request, const std::string& memory_text) {
+  UK_TRY_VOID(choose_template(request));
   const spec::HardwareSpec machine = spec::this_machine();
   UK_TRY(budgets, parse_budgets(memory_text));
   request.thread_count = machine.cores;
@@ -104,12 +142,14 @@ void add_generate(CLI::App& app, Chosen& chosen) {
       ->add_option("MODEL", request->model, "Hugging Face folder, or hub name in the local cache")
       ->required();
   command->add_option("--prompt", request->prompt, "text to continue")->required();
-  CLI::Option* chat = command->add_option("--template", request->template_name,
-                                          "the chat template that the model was trained under: the "
-                                          "prompt is a user's, the answer alone "
-                                          "is printed, and ends where the template's do");
-  command->add_option("--system", request->system, "system text, instead of the template's own")
-      ->needs(chat);
+  command->add_option("--template", request->template_name,
+                      "the chat template that the model was trained under: the prompt is a user's, "
+                      "the answer alone "
+                      "is printed, and ends where the template's do (that of the run of stage sft "
+                      "that saved MODEL); "
+                      "none: continue the prompt as a text");
+  command->add_option("--system", request->system,
+                      "with a template: system text, instead of the run's or the template's own");
   command
       ->add_option("--max-new-tokens", request->max_new_tokens,
                    "most tokens to add (64, or what the model's positions leave)")

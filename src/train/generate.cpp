@@ -64,14 +64,6 @@ Result<Tokens> end_tokens(io::FileSystem& files, const std::string& folder,
   return Tokens{};
 }
 
-/// An output folder whose run has not ended holds its newest model in a checkpoint.
-Result<std::string> folder_of_model(io::FileSystem& files, const std::filesystem::path& name) {
-  UK_TRY(folder, spec::find_model_folder(name.string()));
-  if (files.exists(io::join_path(folder.string(), "config.json"))) return folder.string();
-  UK_TRY(newest, io::newest_complete(files, folder.string()));
-  return newest ? newest->folder : folder.string();
-}
-
 /// Weights of a model folder; of a checkpoint that exports none, its master copies.
 Result<std::unique_ptr<exec::StateSource>> open_weights(io::FileSystem& files,
                                                         const std::string& folder,
@@ -99,6 +91,7 @@ Result<Asked> ask_under_template(const GenerateRequest& request, const data::Tok
   UK_TRY(tokenizer, plain.with(data::template_changes(plain, *style)));
   data::ChatStyle chat = data::ChatStyle::of(*style);
   if (request.system) chat.system = *request.system;
+  chat.enable_thinking = request.enable_thinking;
   const data::Conversation talk{.messages = {{data::Role::user, request.prompt}}};
   UK_TRY(prompt, data::ChatEncoder(tokenizer, chat).encode_prompt(talk));
   Tokens ends = data::stop_tokens(tokenizer, *style);
@@ -153,10 +146,18 @@ double now_s() {
 
 }  // namespace
 
+Result<std::string> folder_to_generate_from(const std::filesystem::path& model) {
+  io::FileSystem files;
+  UK_TRY(folder, spec::find_model_folder(model.string()));
+  if (files.exists(io::join_path(folder.string(), "config.json"))) return folder.string();
+  UK_TRY(newest, io::newest_complete(files, folder.string()));
+  return newest ? newest->folder : folder.string();
+}
+
 Result<GenerateReport> generate(const GenerateRequest& request,
                                 const std::function<void(std::string_view)>& sink) {
   io::FileSystem files;
-  UK_TRY(folder, folder_of_model(files, request.model));
+  UK_TRY(folder, folder_to_generate_from(request.model));
   UK_TRY(model, spec::read_model_config(folder));
   UK_TRY(tokenizer, data::Tokenizer::load(folder));
   UK_TRY(ends, end_tokens(files, folder, model, tokenizer));

@@ -29,7 +29,8 @@ struct GenerateRequest {
   std::string prompt;
   /// A chat template: the prompt is what a user says, the answer ends where the template's do.
   std::string template_name;
-  std::optional<std::string> system;  // with a template; else the template's own
+  std::optional<std::string> system;           // with a template; else the template's own
+  std::optional<bool> enable_thinking = true;  // of reasoning templates; false: an empty thought
   /// Without a number: 64, or as many as the model's positions leave.
   std::optional<std::int64_t> max_new_tokens;
   Sampling sampling;
@@ -49,6 +50,10 @@ struct GenerateReport {
   double prompt_s = 0;  // until the first new token is known
   double tokens_s = 0;  // for those after it
 };
+
+/// The folder that generate() reads: of an output folder whose run has not ended its newest checkpoint.
+/// Errors:  not_found.
+Result<std::string> folder_to_generate_from(const std::filesystem::path& model);
 
 /// Calls `sink` with each piece of the continuation as it is known; pieces are whole characters.
 /// Computes in the type in which the weights are stored. Ends at an end token

@@ -85,6 +85,9 @@ MemoryToCome memory_to_come(const Job& job) {
 void take_data(RunData data, Job& job) {
   job.datasets = std::move(data.datasets);
   job.template_files = std::move(data.template_files);
+  // `generate` asks the saved folder for it.
+  if (job.run.data.template_name.empty() && !job.template_files.name.empty())
+    job.run.provenance.push_back({"template", job.template_files.name, "derived"});
   job.data_report = std::move(data.report);
   job.notes = job.run.notes;
   job.notes.insert(job.notes.end(), data.notes.begin(), data.notes.end());
@@ -236,15 +239,6 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
         job.resume->checkpoint.folder,
         "raise max_steps or num_train_epochs; fewer steps make an epoch when a step takes more "
         "sequences");
-  const std::string generation = io::join_path(job.model_folder.string(), "generation_config.json");
-  std::string generation_text;
-  if (files.exists(generation)) {
-    UK_TRY(text, files.read_text(generation, largest_side_file_bytes));
-    generation_text = std::move(text);
-  }
-  if (auto note =
-          end_token_note(job.template_files, end_tokens_of(generation_text, job.model_config_text)))
-    job.notes.push_back(std::move(*note));
   if (job.resume) {
     const ResumedRun now = job.as_resumed();
     UK_TRY(changed, check_same_run(files, *job.resume, now));

@@ -4,19 +4,17 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "data/chat_encoder.h"
 #include "data/data_report.h"
 #include "data/template_tokens.h"
 #include "data/token_cache.h"
+#include "train/known_template.h"
 #include "train/side_files.h"
 
 namespace underkeel::train {
 
 namespace {
-
-using Json = nlohmann::json;
 
 // Whatever a tokenizer may be read from.
 constexpr std::array tokenizer_files = {
@@ -33,51 +31,6 @@ Result<std::string> tokenizer_key(io::FileSystem& files, const std::filesystem::
     key += fmt::format("{} {} ", name, sum);
   }
   return key;
-}
-
-/// The chat template that came with the tokenizer; empty when there is none.
-Result<std::string> own_chat_template(io::FileSystem& files, const std::filesystem::path& folder) {
-  const std::string jinja = (folder / "chat_template.jinja").string();
-  if (files.exists(jinja)) return files.read_text(jinja, largest_side_file_bytes);
-  const std::string path = (folder / "tokenizer_config.json").string();
-  if (!files.exists(path)) return std::string();
-  UK_TRY(text, files.read_text(path, largest_side_file_bytes));
-  const Json config = Json::parse(text, nullptr, false);
-  if (!config.is_object() || !config.contains("chat_template") ||
-      !config["chat_template"].is_string())
-    return std::string();
-  return config["chat_template"].get<std::string>();
-}
-
-// A template whose marks stand in a chat template of the tokenizer's.
-std::string likely_template(const std::string& jinja) {
-  const std::pair<const char*, const char*> marks[] = {{"<|start_header_id|>", "llama3"},
-                                                       {"<|header_start|>", "llama4"},
-                                                       {"<start_of_turn>", "gemma"},
-                                                       {"<|im_sep|>", "phi4"},
-                                                       {"<think>", "qwen3"},
-                                                       {"You are Qwen", "qwen"},
-                                                       {"<|im_start|>", "chatml"},
-                                                       {"[SYSTEM_PROMPT]", "mistral_small"},
-                                                       {"<<SYS>>", "llama2"},
-                                                       {"[INST]", "mistral"},
-                                                       {"<|end|>", "phi"}};
-  for (const auto& [mark, name] : marks)
-    if (jinja.find(mark) != std::string::npos) return name;
-  return {};
-}
-
-/// The template whose own Jinja text is `jinja`, as a folder has it that LLaMA-Factory or this program has
-/// saved; null when it is none of them.
-Result<const data::Template*> template_that_writes(const std::string& jinja,
-                                                   const std::filesystem::path& folder) {
-  UK_TRY(tokenizer, data::Tokenizer::load(folder));
-  for (const data::Template& style : data::all_templates()) {
-    const auto changed = tokenizer.with(data::template_changes(tokenizer, style));
-    if (changed && data::jinja_of(*changed, style, data::ChatStyle::of(style).system) == jinja)
-      return &style;
-  }
-  return nullptr;
 }
 
 /// Null: stage pt without a template.
@@ -183,7 +136,26 @@ data::DatasetOptions options_of(const RunDataRequest& request, const data::Templ
   return options;
 }
 
+/// Empty where the file is not there.
+Result<std::string> side_file(io::FileSystem& files, const std::filesystem::path& path) {
+  if (!files.exists(path.string())) return std::string();
+  return files.read_text(path.string(), largest_side_file_bytes);
+}
+
 }  // namespace
+
+Result<void> check_token_folder(io::FileSystem& files, const std::string& folder) {
+  if (folder.empty()) return {};
+  for (const char* name : {"dataset_dict.json", "state.json"})
+    if (files.exists(io::join_path(folder, name)))
+      return fail(ErrorCode::unsupported,
+                  fmt::format("the folder holds a data set that LLaMA-Factory has tokenised ({}); "
+                              "its Arrow files are not read",
+                              name),
+                  folder,
+                  "name another folder: the tokens are made there from `dataset`, and found again");
+  return {};
+}
 
 std::optional<std::int64_t> memory_for_data(const planner::Room& room) {
   if (!room.node) return std::nullopt;
@@ -218,14 +190,19 @@ Result<RunData> read_run_data(io::FileSystem& files, const RunDataRequest& reque
   data::DatasetOptions options = options_of(request, style);
   UK_TRY(key, tokenizer_key(files, request.model_folder));
   options.tokenizer_key = std::move(key);
+  UK_TRY_VOID(check_token_folder(files, options.cache_folder));
   UK_TRY(datasets, data::load_datasets(files, tokenizer, options));
   made.datasets = std::move(datasets);
   const data::SamplerConfig order =
       sampler_config(request.run, made.datasets.training->count(), request.world_size, 0);
   made.report = data::data_report({.datasets = made.datasets, .options = options, .order = order});
   made.notes.insert(made.notes.end(), made.datasets.notes.begin(), made.datasets.notes.end());
-  if (request.run.stage == spec::Stage::sft)
-    made.template_files = template_files_of(tokenizer, options.style);
+  if (request.run.stage == spec::Stage::pt) return made;
+  made.template_files = template_files_of(tokenizer, options.style);
+  UK_TRY(generation, side_file(files, request.model_folder / "generation_config.json"));
+  UK_TRY(config, side_file(files, request.model_folder / "config.json"));
+  if (auto note = end_token_note(made.template_files, end_tokens_of(generation, config)))
+    made.notes.push_back(std::move(*note));
   return made;
 }
 

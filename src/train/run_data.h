@@ -44,6 +44,10 @@ data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t samp
 /// Puts the longest samples into the run, so that it is planned for them and not for cutoff_len.
 void take_longest(const data::Datasets& datasets, spec::RunConfig& run);
 
+/// Errors: unsupported where the datasets library has saved a data set in the folder for tokens
+/// (LLaMA-Factory's tokenized_path), whose files are not read.
+Result<void> check_token_folder(io::FileSystem& files, const std::string& folder);
+
 /// Reads and tokenises a run's data. Fills the report.
 /// Errors: those of load_datasets(); bad_file when tokenizer and model do not fit; bad_config or
 /// unsupported for templates.
