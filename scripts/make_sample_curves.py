@@ -13,13 +13,8 @@ from the repository's root:
 """
 
 import json
-import os
-import pathlib
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
 
 import make_trainer_goldens as base
 
@@ -95,9 +90,6 @@ def sft_rows(run):
             asked[key] = run[key]
     if "interleave_probs" in run:
         asked["interleave_probs"] = [float(one) for one in run["interleave_probs"].split(",")]
-    # One routine fills the packs of both kinds; only the mask differs there.
-    if asked.pop("packing", False):
-        asked["neat_packing"] = True
     for line in (ROOT / SFT / "runs.jsonl").read_text().splitlines():
         made = json.loads(line)
         if made["options"] != asked:
@@ -180,46 +172,23 @@ def train(family, run, folder):
     trainer.train()
     if not trainer.is_world_process_zero():
         return None
-    timed = re.compile("runtime|per_second|total_flos")
-    return dict(config=config, log_history=[{key: value for key, value in entry.items() if not timed.search(key)}
-                                            for entry in trainer.state.log_history])
+    return dict(config=config, log_history=base.log_of(trainer.state))
 
 
 def run_one(name):
-    import accelerate
-    import torch
-    import transformers
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    base.be_deterministic()
     family, ranks, keys = SETTINGS[name]
     run = {**BASE, **keys}
-    folder = pathlib.Path(tempfile.gettempdir()) / f"sample_curve_{os.environ['GOLDEN_ID']}"
+    folder = base.own_folder()
     result = train(family, run, folder)
     if result is None:
         return
-    golden = dict(made_by="scripts/make_sample_curves.py", torch=torch.__version__.split("+")[0],
-                  transformers=transformers.__version__, accelerate=accelerate.__version__, ranks=ranks,
-                  tokenizer=SFT if run["stage"] == "sft" else TINY,
-                  dataset_dir=SFT if run["stage"] == "sft" else "examples/tiny", run=run, **result)
-    text = json.dumps(golden, indent=1)
-    text = re.sub(r"\{\n\s+\"(epoch|loss|grad_norm|train_loss)\"[^{}]*\}",
-                  lambda found: re.sub(r"\s*\n\s*", " ", found.group()), text)
-    (OUT / f"{name}.json").write_text(text + "\n")
+    of_sft = run["stage"] == "sft"
+    base.save(OUT / f"{name}.json",
+              dict(ranks=ranks, tokenizer=SFT if of_sft else TINY, dataset_dir=SFT if of_sft else "examples/tiny",
+                   run=run, **result))
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def main():
-    if os.environ.get("GOLDEN_ID"):
-        run_one(sys.argv[1])
-        return
-    for name in sys.argv[1:] or SETTINGS:
-        ranks = SETTINGS[name][1]
-        launch = [sys.executable] if ranks == 1 else [
-            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
-        environment = {**os.environ, "GOLDEN_ID": f"{os.getpid()}_{name}"}
-        subprocess.run([*launch, __file__, name], check=True, env=environment)
-        print(name, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    base.run_all(__file__, {name: ranks for name, (_, ranks, _) in SETTINGS.items()}, run_one)

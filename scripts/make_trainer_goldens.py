@@ -145,10 +145,8 @@ def train(run, folder):
     state = trainer.state
     if not trainer.is_world_process_zero():
         return None
-    timed = re.compile("runtime|per_second|total_flos")
     return dict(
-        log_history=[{key: value for key, value in entry.items() if not timed.search(key)}
-                     for entry in state.log_history],
+        log_history=log_of(state),
         checkpoints=sorted(int(path.name.split("-")[1]) for path in folder.glob("checkpoint-*")),
         state={key: getattr(state, key) for key in
                ("global_step", "max_steps", "num_train_epochs", "epoch", "logging_steps", "eval_steps",
@@ -156,44 +154,63 @@ def train(run, folder):
         best_model_checkpoint=os.path.basename(state.best_model_checkpoint or ""))
 
 
-def run_one(name):
-    """In a process of its own (torchrun's for several ranks)."""
+def log_of(state):
+    """The log history without times."""
+    timed = re.compile("runtime|per_second|total_flos")
+    return [{key: value for key, value in entry.items() if not timed.search(key)} for entry in state.log_history]
+
+
+def be_deterministic():
     import torch
-    import transformers
-    import accelerate
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     random.seed(0)
-    ranks, keys = SETTINGS[name]
-    run = {**BASE, **keys}
-    folder = pathlib.Path(tempfile.gettempdir()) / f"trainer_golden_{os.environ['GOLDEN_ID']}"
-    result = train(run, folder)
-    if result is None:
-        return
-    golden = dict(made_by="scripts/make_trainer_goldens.py",
-                  torch=torch.__version__.split("+")[0], transformers=transformers.__version__,
-                  accelerate=accelerate.__version__, ranks=ranks, run=run, **result)
-    OUT.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(golden, indent=1)
-    # One log entry a line.
+
+
+def own_folder():
+    """Of this run, in all its processes."""
+    return pathlib.Path(tempfile.gettempdir()) / f"golden_{os.environ['GOLDEN_ID']}"
+
+
+def save(path, golden):
+    """Writes a golden with its origin, one log entry a line."""
+    import accelerate
+    import torch
+    import transformers
+    origin = dict(made_by=f"scripts/{pathlib.Path(sys.argv[0]).name}", torch=torch.__version__.split("+")[0],
+                  transformers=transformers.__version__, accelerate=accelerate.__version__)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**origin, **golden}, indent=1)
     text = re.sub(r"\{\n\s+\"(epoch|loss|eval_loss|grad_norm|train_loss)\"[^{}]*\}",
                   lambda found: re.sub(r"\s*\n\s*", " ", found.group()), text)
-    (OUT / f"{name}.json").write_text(text + "\n")
-    shutil.rmtree(folder, ignore_errors=True)
+    path.write_text(text + "\n")
 
 
-def main():
+def run_all(script, ranks_of, run_one):
+    """Each setting in a process of its own (torchrun's for several ranks)."""
     if os.environ.get("GOLDEN_ID"):
         run_one(sys.argv[1])
         return
-    for name in sys.argv[1:] or SETTINGS:
-        ranks = SETTINGS[name][0]
+    for name in sys.argv[1:] or ranks_of:
+        ranks = ranks_of[name]
         launch = [sys.executable] if ranks == 1 else [
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
         environment = {**os.environ, "GOLDEN_ID": f"{os.getpid()}_{name}"}
-        subprocess.run([*launch, __file__, name], check=True, env=environment)
+        subprocess.run([*launch, script, name], check=True, env=environment)
         print(name, flush=True)
 
 
+def run_one(name):
+    be_deterministic()
+    ranks, keys = SETTINGS[name]
+    run = {**BASE, **keys}
+    folder = own_folder()
+    result = train(run, folder)
+    if result is None:
+        return
+    save(OUT / f"{name}.json", dict(ranks=ranks, run=run, **result))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 if __name__ == "__main__":
-    main()
+    run_all(__file__, {name: ranks for name, (ranks, _) in SETTINGS.items()}, run_one)
