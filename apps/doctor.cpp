@@ -108,8 +108,13 @@ void read_data(bool is_asked_for, doctor::Question& question) {
   if (!is_asked_for && bytes_below(run.data.folder) > small_data_bytes) return;
   const ScratchFolder scratch;
   if (scratch.path().empty()) return;
-  run.data.token_cache = scratch.path();
   io::FileSystem files;
+  if (const auto usable = train::check_token_folder(files, run.data.token_cache.string());
+      !usable) {
+    question.data_error = usable.error();
+    return;
+  }
+  run.data.token_cache = scratch.path();
   const auto data =
       train::read_run_data(files, {.run = run,
                                    .model = *inputs.model,

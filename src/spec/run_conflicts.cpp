@@ -67,6 +67,11 @@ void check_conflicts(RunReading& reading) {
                                          belonging.wanted, shown(*owner)),
                              "remove it");
   }
+  const double held_out = reading.run.evaluation.validation_size;
+  if (is_set("streaming", off) && held_out > 1e-6 && held_out < 1)
+    reading.fields.problem("val_size",
+                           fmt::format("{} of a stream is unknown: it has no length", held_out),
+                           "write a number of records above 1");
   if (is_set("streaming", off) && reading.run.max_steps <= 0)
     reading.fields.problem("streaming", "a stream has no end: max_steps is wanted",
                            "write max_steps");

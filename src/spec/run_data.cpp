@@ -27,6 +27,25 @@ void read_sets(RunReading& reading) {
       reading.keep("overwrite_cache", fields.boolean("overwrite_cache"), data.overwrite_cache);
 }
 
+// There the folder holds the samples of one run, which are then taken whatever the other keys say. Here it is the
+// token cache: what was made from the same files and settings is found again, anything else is made beside it.
+void read_tokenized_path(RunReading& reading) {
+  DataConfig& data = reading.run.data;
+  const auto folder = reading.fields.text("tokenized_path");
+  if (!folder) return;
+  if (folder->empty()) {
+    reading.fields.problem("tokenized_path", "a folder is wanted, an empty text was found",
+                           "name a folder, or leave the key out");
+    return;
+  }
+  data.token_cache = reading.keep("tokenized_path", folder, std::string());
+  reading.run.notes.push_back(
+      fmt::format("tokenized_path: tokens are kept in {} and found there again by the same data "
+                  "files and keys; "
+                  "LLaMA-Factory would take what is there whatever the other data keys say",
+                  *folder));
+}
+
 void read_mixing(RunReading& reading) {
   Fields& fields = reading.fields;
   DataConfig& data = reading.run.data;
@@ -96,6 +115,7 @@ void read_packing(RunReading& reading) {
       "preprocessing_batch_size", fields.integer("preprocessing_batch_size", {1, INT32_MAX}), 1000);
   const auto workers = fields.integer("preprocessing_num_workers", {1, 100000});
   data.packing_shards = workers.value_or(1);
+  if (workers) reading.keep<std::int64_t>("preprocessing_num_workers", workers, 1);
   if (data.packing_shards > 1 && data.packing)
     reading.run.notes.push_back(fmt::format(
         "preprocessing_num_workers: {} cuts the data in as many parts before packing, as in "
@@ -151,6 +171,7 @@ void read_data(RunReading& reading) {
   Fields& fields = reading.fields;
   DataConfig& data = reading.run.data;
   read_sets(reading);
+  read_tokenized_path(reading);
   read_mixing(reading);
   read_packing(reading);
   read_template(reading);

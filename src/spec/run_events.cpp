@@ -95,7 +95,7 @@ void read_best(RunReading& reading) {
   const auto metric = fields.text("metric_for_best_model");
   const auto larger = fields.boolean("greater_is_better");
   const auto patience = fields.integer("early_stopping_steps", {1, most_steps});
-  evaluation.larger_is_better = larger.value_or(false);
+  evaluation.larger_is_better = reading.keep("greater_is_better", larger, false);
   if (metric && *metric != "loss" && *metric != "eval_loss")
     fields.problem("metric_for_best_model", fmt::format("`{}` is not measured", *metric),
                    "write eval_loss", ErrorCode::unsupported);

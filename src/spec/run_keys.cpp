@@ -97,14 +97,16 @@ constexpr RunKey llama_factory_keys[] = {
     RunKey{"mode"},
     // Data.
     RunKey{"media_dir"},
-    RunKey{"streaming", refused, off, "streaming data sets are not supported yet"},
+    RunKey{"streaming", refused, off,
+           "the order of a stream depends on a buffer of its reader, and its length is not known "
+           "before the first step; files of any size are read in little memory without it"},
     RunKey{"buffer_size"},
     RunKey{"eval_num_beams"},
     RunKey{"ignore_pad_token_for_loss", refused, "null|true", "there is no padding to train on"},
     RunKey{"eval_on_each_dataset", refused, off,
-           "evaluating each data set apart is not supported yet"},
+           "evaluating each data set apart is not supported yet; left out, eval_dataset is "
+           "evaluated as one"},
     RunKey{"tool_format"},
-    RunKey{"tokenized_path", refused, "null", "saved tokenised data sets are not supported yet"},
     RunKey{"data_shared_file_system"},
     // Fine-tuning.
     RunKey{"lora_rank"},

@@ -111,6 +111,10 @@ void read_data_keys(Section& section, DataConfig& data) {
   data.skip_broken_records = section.keep(
       "skip_broken_records", fields.boolean("skip_broken_records"), data.skip_broken_records);
   const auto folder = fields.text("token_cache");
+  // Set already: by tokenized_path.
+  if (folder && !data.token_cache.empty())
+    fields.problem("token_cache", "tokenized_path names the folder of tokens too",
+                   "keep one of the two");
   if (folder) data.token_cache = section.keep("token_cache", folder, std::string());
 }
 

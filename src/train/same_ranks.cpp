@@ -28,6 +28,7 @@ constexpr std::array own_values = {"output_dir",
                                    "preprocessing_num_workers",
                                    "underkeel.threads",
                                    "underkeel.ranks",
+                                   "tokenized_path",
                                    "underkeel.token_cache",
                                    "underkeel.memory.host",
                                    "underkeel.memory.device"};

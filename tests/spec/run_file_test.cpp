@@ -324,7 +324,7 @@ TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
       {"quantization_bit: 4", "4 is not honoured: quantised base models are not supported yet"},
       {"adapter_name_or_path: x", "\"x\" is not honoured: adapters are not supported yet"},
       {"neat_packing: true", "this belongs to stage sft"},
-      {"streaming: true", "streaming data sets are not supported yet"},
+      {"streaming: true", "files of any size are read in little memory without it"},
       {"optim: adafactor", "optimizer `adafactor` is not supported"},
       {"use_galore: true", "optimizer GaLore is not supported"},
       {"neftune_noise_alpha: 5", "noise on embeddings is not supported"},
