@@ -1,5 +1,5 @@
 #pragma once
-// System calls over one file in memory, so that a fuzz target takes the road of a real file.
+// System calls over files in memory, so that a fuzz target takes the road of real files.
 
 #include <algorithm>
 #include <cerrno>
@@ -13,26 +13,32 @@ namespace underkeel::io {
 
 class MemoryCalls final : public SystemCalls {
  public:
-  explicit MemoryCalls(std::span<const std::byte> content) : content_(content) {}
+  /// Every path is a file of `content`, but that which ends in `other_name`, which is one of `other`.
+  explicit MemoryCalls(std::span<const std::byte> content, std::string other_name = {},
+                       std::span<const std::byte> other = {})
+      : content_{content, other}, other_name_(std::move(other_name)) {}
 
-  int open(const std::string&, OpenMode mode) override {
-    return mode == OpenMode::read ? 0 : -EROFS;
+  int open(const std::string& path, OpenMode mode) override {
+    return mode == OpenMode::read ? file_at(path) : -EROFS;
   }
   int close(int) override { return 0; }
-  std::int64_t read(int, std::span<std::byte> into, std::int64_t offset) override {
-    const std::int64_t left = std::max<std::int64_t>(0, std::ssize(content_) - offset);
+  std::int64_t read(int file, std::span<std::byte> into, std::int64_t offset) override {
+    const std::span<const std::byte> content = content_[file];
+    const std::int64_t left = std::max<std::int64_t>(0, std::ssize(content) - offset);
     const std::int64_t count = std::min(left, std::ssize(into));
-    if (count > 0) std::memcpy(into.data(), content_.data() + offset, count);
+    if (count > 0) std::memcpy(into.data(), content.data() + offset, count);
     return count;
   }
   std::int64_t write(int, std::span<const std::byte>, std::int64_t) override { return -EROFS; }
   int allocate(int, std::int64_t) override { return -EROFS; }
   int sync(int) override { return 0; }
-  int stat_open(int, FileStat& stat) override {
-    stat = {FileKind::file, std::ssize(content_)};
+  int stat_open(int file, FileStat& stat) override {
+    stat = {FileKind::file, std::ssize(content_[file])};
     return 0;
   }
-  int stat(const std::string&, bool, FileStat& stat) override { return stat_open(0, stat); }
+  int stat(const std::string& path, bool, FileStat& stat) override {
+    return stat_open(file_at(path), stat);
+  }
   int rename(const std::string&, const std::string&) override { return -EROFS; }
   int exchange(const std::string&, const std::string&) override { return -EROFS; }
   int make_folder(const std::string&) override { return -EROFS; }
@@ -43,7 +49,12 @@ class MemoryCalls final : public SystemCalls {
   void pause() override {}
 
  private:
-  std::span<const std::byte> content_;
+  int file_at(const std::string& path) const {
+    return !other_name_.empty() && path.ends_with(other_name_) ? 1 : 0;
+  }
+
+  std::span<const std::byte> content_[2];
+  std::string other_name_;
 };
 
 }  // namespace underkeel::io
