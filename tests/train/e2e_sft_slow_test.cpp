@@ -100,6 +100,51 @@ TEST(LongestComesLast, IsPlannedForAndEndsUnderThePlan) {
             memory["ranks"][0]["spaces"]["device"]["measured_peak_bytes"].get<std::int64_t>());
 }
 
+nlohmann::json device_memory(const fs::path& output) {
+  return nlohmann::json::parse(read_text(output / "memory.json"))["ranks"][0]["spaces"]["device"];
+}
+
+// Wherever the longest sample lies, in training or held out, the plan covers it, and no smaller budget is taken.
+TEST(LongestComesLast, IsPlannedForWhereverItLies) {
+  const RunnableCase made = complete_case("longest_comes_last");
+  const std::string lines = read_text(made.data / "answers.jsonl");
+  const std::size_t begin = lines.rfind('\n', lines.size() - 2) + 1;
+  write_text(made.data / "short.jsonl", lines.substr(0, begin));
+  write_text(made.data / "long.jsonl", lines.substr(begin));
+  write_text(made.data / "dataset_info.json",
+             R"({"short": {"file_name": "short.jsonl"}, "long": {"file_name": "long.jsonl"}})");
+  struct Place {
+    const char* name;
+    std::vector<std::string> changes;
+  };
+  for (const Place& place : std::vector<Place>{
+           {"second set", {"dataset=short,long"}},
+           {"held out", {"dataset=short", "eval_dataset=long", "eval_strategy=epoch"}},
+           {"held out in a batch",
+            {"dataset=short", "eval_dataset=short,long", "eval_strategy=steps", "eval_steps=4"}},
+           {"held out of one set", {"dataset=long,short", "val_size=0.5", "do_eval=true"}},
+           {"packed", {"dataset=short,long", "packing=true", "per_device_train_batch_size=1"}}}) {
+    SCOPED_TRACE(place.name);
+    const fs::path output = made.folder / place.name;
+    const Ended ended = run_training(made, {.output = output, .changes = place.changes});
+    ASSERT_EQ(ended.exit_code, 0) << ended.output;
+    const auto memory = device_memory(output);
+    const std::int64_t planned = memory["planned_peak_bytes"];
+    EXPECT_LE(memory["measured_peak_bytes"].get<std::int64_t>(), planned + 4096);
+
+    const auto with_budget = [&](std::int64_t bytes) {
+      return run_training(made, {.output = made.folder / "again",
+                                 .changes = place.changes,
+                                 .flags = {"--memory", "device=" + std::to_string(bytes)}});
+    };
+    EXPECT_EQ(with_budget(planned).exit_code, 0);
+    fs::remove_all(made.folder / "again");
+    const Ended refused = with_budget(planned - 1);
+    EXPECT_EQ(refused.exit_code, 2) << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("the plan does not fit"));
+  }
+}
+
 TEST(EndTokenOfTheTemplate, IsToldAndSavedInFrontOfTheModelsOwn) {
   const RunnableCase made = complete_case("end_token_of_template");
 
