@@ -232,12 +232,13 @@ class Loader {
       if (purpose == "train") loaded_.untrained_samples.push_back(index);
     }
     if (figures.samples == 0)
-      return fail(
-          ErrorCode::bad_config,
-          fmt::format("nothing to {} on: none of {} records is usable{}", purpose, order.size(),
-                      first_problems()),
-          "dataset",
-          "dataset_info.json says how records are read: look at formatting, columns and tags");
+      return fail(ErrorCode::bad_config,
+                  fmt::format("nothing to {} on: none of {} records is usable{}", purpose,
+                              order.size(), first_problems()),
+                  "dataset",
+                  order.empty() ? "the files of the data sets are empty"
+                                : "dataset_info.json says how records are read: look at "
+                                  "formatting, columns and tags");
     if (figures.untrained == figures.samples) return nothing_is_trained(purpose, figures);
     source = std::move(samples);
     return {};
@@ -261,14 +262,15 @@ class Loader {
     for (const DatasetFigures& set : loaded_.sets)
       longest = std::max(longest, set.cut.longest_uncut);
     const bool is_cut = longest > options_.cutoff_tokens;
-    return fail(ErrorCode::bad_config,
-                fmt::format("nothing to {} on: none of {} samples keeps a trained token at "
-                            "cutoff_len {}",
-                            purpose, figures.samples, options_.cutoff_tokens),
-                "cutoff_len",
-                is_cut ? fmt::format("cutoff_len: {} keeps every sample whole",
-                                     longest + (options_.packing ? 1 : 0))
-                       : "all answers are empty, and the template ends them with nothing");
+    return fail(
+        ErrorCode::bad_config,
+        fmt::format("nothing to {} on: none of {} samples keeps a trained token at "
+                    "cutoff_len {}",
+                    purpose, figures.samples, options_.cutoff_tokens + (options_.packing ? 1 : 0)),
+        "cutoff_len",
+        is_cut ? fmt::format("cutoff_len: {} keeps every sample whole",
+                             longest + (options_.packing ? 1 : 0))
+               : "all answers are empty, and the template ends them with nothing");
   }
 
   // Where LLaMA-Factory lets samples see each other and we do not.

@@ -31,6 +31,27 @@ const std::vector<std::string> tag_keys = {"role_tag",      "content_tag",     "
                                            "system_tag"};
 const std::vector<std::string> extensions = {".txt", ".json", ".jsonl", ".csv"};
 
+bool is_in(std::string_view key, const std::vector<std::string>& known) {
+  return std::find(known.begin(), known.end(), key) != known.end();
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+/// What a key that is not `known` may be meant for: another spelling, or another place.
+std::string meant_by(const std::string& key, const std::vector<std::string>& known) {
+  if (const std::string nearest = nearest_word(lower_case(key), known); !nearest.empty())
+    return fmt::format("nearest is `{}`", nearest);
+  for (const auto& [place, keys] :
+       {std::pair{"`columns`", &column_keys}, std::pair{"`tags`", &tag_keys},
+        std::pair{"the entry itself", &entry_keys}})
+    if (is_in(key, *keys)) return fmt::format("which belongs into {}", place);
+  return {};
+}
+
 class NoVisitor final : public io::JsonVisitor {
  public:
   Result<void> begin_object(io::JsonPath) override { return {}; }
@@ -71,17 +92,31 @@ class EntryReader {
   }
 
  private:
+  // All unknown keys at once, each with what it may be meant for.
   Result<void> check_keys(const Json& object, const std::vector<std::string>& known,
                           std::string_view what) const {
+    std::vector<std::string> unknown;
+    std::vector<std::string> fixes;
     for (const auto& [key, value] : object.items()) {
-      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      const std::string nearest = nearest_word(key, known);
-      return fail(ErrorCode::bad_config,
-                  fmt::format("unknown key `{}` in {} `{}`{}", io::printable(key), what, name_,
-                              nearest.empty() ? "" : fmt::format(", nearest is `{}`", nearest)),
-                  where_, nearest.empty() ? "" : fmt::format("write `{}`", nearest));
+      if (is_in(key, known)) continue;
+      unknown.push_back(key);
+      if (const std::string nearest = nearest_word(lower_case(key), known); !nearest.empty())
+        fixes.push_back(fmt::format("write `{}`", nearest));
     }
-    return {};
+    if (unknown.empty()) return {};
+    const auto told = [&](const std::string& key, std::string_view place) {
+      const std::string meant = meant_by(key, known);
+      return fmt::format("`{}`{}{}{}", io::printable(key), place, meant.empty() ? "" : ", ", meant);
+    };
+    const std::string place = fmt::format(" in {} `{}`", what, name_);
+    std::string message = fmt::format("unknown key {}", told(unknown[0], place));
+    if (unknown.size() > 1) {
+      message = fmt::format("{} unknown keys{}", unknown.size(), place);
+      for (const std::string& key : unknown) message += "; " + told(key, "");
+    }
+    return fail(ErrorCode::bad_config, std::move(message), where_,
+                fixes.empty() ? fmt::format("known are {}", fmt::join(known, ", "))
+                              : fmt::format("{}", fmt::join(fixes, ", ")));
   }
 
   Result<void> check_source(const Json& json) const {
@@ -91,6 +126,13 @@ class EntryReader {
         return fail(ErrorCode::unsupported,
                     fmt::format("`{}` of data set `{}`: data is read from files only", key, name_),
                     where_, "download the files and name them with `file_name`");
+    UK_TRY(split, text_field(json, where_, "split"));
+    if (!split.empty() && split != "train")
+      return fail(
+          ErrorCode::bad_config,
+          fmt::format("`split` of data set `{}` is `{}`: a file has the split `train` alone", name_,
+                      split),
+          where_, "leave `split` out, and name the file of that split");
     UK_TRY(ranking, bool_field(json, where_, "ranking", false));
     if (ranking)
       return fail(ErrorCode::unsupported,

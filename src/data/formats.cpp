@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/json_field.h"
+#include "io/file.h"
 
 namespace underkeel::data {
 namespace {
@@ -76,6 +77,17 @@ Result<Reading> read_alpaca(const Json& record, const DatasetEntry& entry) {
   return reading;
 }
 
+// "; it has `content`, `role`": what a tag of the description may be meant for.
+std::string keys_in(const Json& message) {
+  if (!message.is_object() || message.empty()) return {};
+  std::string text;
+  for (const auto& [key, value] : message.items()) {
+    if (text.size() > 100) return text + ", ...";
+    text += fmt::format("{}`{}`", text.empty() ? "; it has " : ", ", io::printable(key));
+  }
+  return text;
+}
+
 // One message of a list, with its place for the message about a fault.
 struct Said {
   std::string role;
@@ -97,7 +109,8 @@ Result<std::vector<Said>> messages_of(const Json& record, const DatasetEntry& en
     for (const Json& message : *list) {
       const Json* role = find_field(message, entry.tags.role);
       if (role == nullptr || !role->is_string()) {
-        fault = fmt::format("message {} has no text `{}`", all.size() + 1, entry.tags.role);
+        fault = fmt::format("message {} has no text `{}`{}", all.size() + 1, entry.tags.role,
+                            keys_in(message));
         break;
       }
       all.push_back({role->get<std::string>(), &message});
@@ -111,9 +124,12 @@ std::string content_of(const Said& said, std::size_t number, const DatasetEntry&
                        std::string& fault) {
   const Json* content = find_field(*said.message, entry.tags.content);
   if (content != nullptr && content->is_string()) return content->get<std::string>();
-  if (fault.empty())
-    fault = fmt::format("message {}: `{}` is {}", number, entry.tags.content,
-                        content == nullptr ? "missing" : kind_of(*content));
+  if (!fault.empty()) return {};
+  const auto there = said.message->find(entry.tags.content);
+  fault = there == said.message->end()
+              ? fmt::format("message {}: `{}` is missing{}", number, entry.tags.content,
+                            keys_in(*said.message))
+              : fmt::format("message {}: `{}` is {}", number, entry.tags.content, kind_of(*there));
   return {};
 }
 

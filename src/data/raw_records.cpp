@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "data/file_content.h"
 
 namespace underkeel::data {
 namespace {
@@ -16,22 +16,35 @@ bool is_json_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-std::string_view without_leading_space(std::string_view text) {
-  while (!text.empty() && is_json_space(text[0])) text.remove_prefix(1);
-  return text;
-}
-
-// Prose may begin with a bracket, a list of records begins with [{".
-bool begins_like_a_list_of_objects(std::string_view text) {
-  if (!text.starts_with('[')) return false;
-  text = without_leading_space(text.substr(1));
-  return text.starts_with('{') && without_leading_space(text.substr(1)).starts_with('"');
-}
-
-bool first_line_is_an_object(std::string_view text) {
-  if (!text.starts_with('{')) return false;
-  const std::string_view line = text.substr(0, text.find('\n'));
-  return nlohmann::json::accept(line.begin(), line.end());
+// What would make a file of this content one that can be read.
+std::string remedy_for(ContentKind kind, std::string_view text) {
+  switch (kind) {
+    case ContentKind::utf16:
+      return "iconv -f UTF-16 -t UTF-8 makes it UTF-8";
+    case ContentKind::gzip:
+      return "gunzip it first";
+    case ContentKind::zip:
+      return "unpack it first; of a spreadsheet write a .csv";
+    case ContentKind::zstd:
+      return "zstd -d it first";
+    case ContentKind::parquet:
+    case ContentKind::arrow:
+      return "write it as JSON lines: datasets.load_dataset(...).to_json(NAME.jsonl)";
+    case ContentKind::json_list:
+      return "rename it to end in .json";
+    case ContentKind::json_lines:
+      return "rename it to end in .jsonl";
+    case ContentKind::json_objects: {
+      const std::string_view key = first_key_of(text);
+      if (key == "data" || key == "examples" || key == "train" || key == "records")
+        return fmt::format(
+            "the records seem to be a list under `{}`: the file has to be that list itself", key);
+      return "`jq -c . FILE > NAME.jsonl` writes one object a line; a list of them is read too";
+    }
+    case ContentKind::other:
+      break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -47,9 +60,6 @@ Result<RawRecordReader> RawRecordReader::open(io::FileSystem& files, const std::
 
 Result<void> RawRecordReader::skip_byte_order_mark() {
   UK_TRY(start, stream_.peek(3));
-  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF"))
-    return fail(ErrorCode::bad_file, "the file is UTF-16", path_,
-                "iconv -f UTF-16 -t UTF-8 makes it UTF-8");
   if (start == "\xEF\xBB\xBF") {
     had_byte_order_mark_ = true;
     stream_.skip(3);
@@ -62,13 +72,14 @@ Result<void> RawRecordReader::choose_form() {
   UK_TRY(start, stream_.peek(look_ahead_bytes));
   const std::string_view text = without_leading_space(start);
   const std::string extension = std::filesystem::path(path_).extension().string();
-  if (extension == ".txt" || extension == ".csv") {
-    const bool list = begins_like_a_list_of_objects(text);
-    if (list || first_line_is_an_object(text))
-      return fail(ErrorCode::bad_file,
-                  fmt::format("content is {}, name ends in {}",
-                              list ? "a JSON list" : "one JSON object a line", extension),
-                  path_, fmt::format("rename it to end in {}", list ? ".json" : ".jsonl"));
+  const bool is_json = extension != ".txt" && extension != ".csv";
+  const ContentKind kind = content_kind_of(start, start.size() < look_ahead_bytes);
+  const bool fits = is_json && (kind == ContentKind::json_list || kind == ContentKind::json_lines);
+  if (kind != ContentKind::other && !fits)
+    return fail(ErrorCode::bad_file,
+                fmt::format("content is {}, name ends in {}", name_of(kind), extension), path_,
+                remedy_for(kind, text));
+  if (!is_json) {
     if (extension == ".txt") return {};
     form_ = FileForm::comma_separated;
     RawRecord names;

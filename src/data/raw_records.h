@@ -29,7 +29,7 @@ class RawRecordReader {
  public:
   /// Opens `path`, skips a byte-order mark and tells lines from a list by the first character. Of
   /// a .csv the first record holds the names of the columns; it is read now.
-  /// Errors: bad_file when the name ends in .txt or .csv and the content is JSON, and for UTF-16; io.
+  /// Errors: bad_file when the content is not what the name says (file_content.h); io.
   static Result<RawRecordReader> open(io::FileSystem& files, const std::string& path,
                                       std::int64_t largest_record_bytes);
 

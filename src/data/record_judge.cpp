@@ -9,18 +9,29 @@
 #include "data/formats.h"
 #include "data/json_field.h"
 #include "data/tokenizer/utf8.h"
+#include "io/file.h"
 
 namespace underkeel::data {
 namespace {
 
 using Json = nlohmann::json;
 
-// nlohmann's message without its own idea of the position.
+// nlohmann's message without its own idea of the position, and with the end of a long text alone.
 std::string reason_of(const Json::exception& exception) {
   std::string what = exception.what();
   const std::size_t column = what.find("column ");
   const std::size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
-  return colon == std::string::npos ? what : what.substr(colon + 2);
+  if (colon != std::string::npos) what.erase(0, colon + 2);
+  constexpr std::string_view mark = "last read: '";
+  constexpr std::size_t longest = 60;
+  const std::size_t begin = what.find(mark);
+  const std::size_t end = what.rfind('\'');
+  if (begin != std::string::npos && end > begin + mark.size() + longest) {
+    std::size_t cut = end - longest;
+    while (cut < end && (static_cast<unsigned char>(what[cut]) & 0xC0) == 0x80) ++cut;
+    what.replace(begin + mark.size(), cut - begin - mark.size(), "...");
+  }
+  return io::printable(what);
 }
 
 // Byte `offset` of the record is broken: its own lines count on from where it begins.
@@ -74,6 +85,7 @@ Json parse(const JudgeQuestion& question, const RawRecord& raw, Judgement& judge
   try {
     json = Json::parse(raw.text);
   } catch (const Json::parse_error& error) {
+    if (!is_utf8(raw, judged)) return {};
     set_broken(raw, error.byte == 0 ? 0 : error.byte - 1, reason_of(error), judged);
     return {};
   } catch (const Json::exception& error) {

@@ -65,11 +65,14 @@ class DatasetReader {
         [this](Batch& batch) { judge_all(batch); }, [this](Batch& batch) { return take(batch); }));
     UK_TRY_VOID(check_columns());
     if (report_.broken > 0 && !rules_.skip_broken)
-      return fail(ErrorCode::bad_file,
-                  fmt::format("data set `{}`: {}", entry_.name, describe(report_)),
-                  entry_.files.size() == 1 ? entry_.files[0] : "the files of the data set",
-                  "mend the broken records, or leave them out with underkeel.skip_broken_records: "
-                  "true");
+      return fail(
+          ErrorCode::bad_file, fmt::format("data set `{}`: {}", entry_.name, describe(report_)),
+          entry_.files.size() == 1 ? entry_.files[0] : "the files of the data set",
+          report_.broken == report_.records
+              ? "no record is well formed: JSON lines, a JSON list, comma separated values and "
+                "plain text are read by the name's ending"
+              : "mend the broken records, or leave them out with "
+                "underkeel.skip_broken_records: true");
     return std::move(report_);
   }
 
@@ -230,11 +233,41 @@ class DatasetReader {
                           column.key));
   }
 
+  bool has_first_key(std::string_view key) const {
+    return std::find(first_keys_.begin(), first_keys_.end(), key) != first_keys_.end();
+  }
+
+  // Names under which others keep a question and its answer.
+  std::string other_columns() const {
+    if (rules_.content == RecordContent::text) return {};
+    const auto first_of = [&](std::initializer_list<std::string_view> names) {
+      for (const std::string_view name : names)
+        if (has_first_key(name)) return name;
+      return std::string_view();
+    };
+    if (entry_.format != RecordFormat::alpaca) {
+      const std::string_view messages =
+          first_of({"messages", "conversations", "conversation", "dialog", "dialogue", "turns"});
+      return messages.empty() ? std::string()
+                              : fmt::format(R"("columns": {{"messages": "{}"}})", messages);
+    }
+    const std::string_view prompt =
+        first_of({"instruction", "prompt", "question", "query", "problem", "input"});
+    const std::string_view response =
+        first_of({"output", "response", "answer", "completion", "solution", "target"});
+    if (prompt.empty() || response.empty()) return {};
+    return fmt::format(R"("columns": {{"prompt": "{}", "response": "{}"}})", prompt, response);
+  }
+
   // What the columns look like, when they look like another format.
   std::string other_format() const {
-    if (rules_.content == RecordContent::text || entry_.format != RecordFormat::alpaca) return {};
+    if (rules_.content == RecordContent::text) return {};
+    if (entry_.format != RecordFormat::alpaca)
+      return has_first_key("instruction") && has_first_key("output")
+                 ? R"(leave "formatting" and "columns" out: these are instructions and outputs)"
+                 : "";
     for (const char* name : {"conversations", "messages"})
-      if (std::find(first_keys_.begin(), first_keys_.end(), name) != first_keys_.end())
+      if (has_first_key(name))
         return fmt::format(R"("formatting": "sharegpt", "columns": {{"messages": "{}"}})", name) +
                (std::string_view(name) == "messages" ? openai_tags : "");
     return {};
@@ -267,8 +300,10 @@ class DatasetReader {
                                                            : std::string();
       std::string fix = other_format();
       if (fix.empty()) fix = other_kind();
-      if (fix.empty() && !better.empty())
-        fix = fmt::format(R"("columns": {{"{}": "{}"}})", column.key, better);
+      if (fix.empty() && nearest.empty()) fix = other_columns();
+      if (fix.empty())
+        fix = fmt::format(R"("columns": {{"{}": "{}"}})", column.key,
+                          better.empty() ? "..." : better);
       return fail(
           ErrorCode::bad_config,
           fmt::format("data set `{}`: the column `{}` is in no record; the first one has `{}`",

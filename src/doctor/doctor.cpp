@@ -42,12 +42,13 @@ bool has_error_now(const std::vector<Finding>& findings, Engine engine) {
 void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   const std::string file = inputs.run ? inputs.run->file : "";
   if (question.data_error)
-    diagnosis.findings.push_back(
-        {.id = "data-unusable",
-         .severity = Severity::error,
-         .file = file,
-         .key = "dataset",
-         .slots = {{"what", question.data_error->what}, {"where", question.data_error->where}}});
+    diagnosis.findings.push_back({.id = "data-unusable",
+                                  .severity = Severity::error,
+                                  .file = file,
+                                  .key = "dataset",
+                                  .slots = {{"what", question.data_error->what},
+                                            {"where", question.data_error->where},
+                                            {"do", question.data_error->fix}}});
   if (!question.data) return;
   const DataFigures& data = *question.data;
   const auto count = [](std::int64_t value) { return fmt::format("{}", value); };

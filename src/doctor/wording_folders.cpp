@@ -108,7 +108,7 @@ constexpr std::array wordings = {
          "把 {turn_end} 列入 generation_config.json 的 eos_token_id；本引擎导出时会自动处理"}},
     Wording{"data-unusable",
             {"the data cannot be used: {what} ({where})", "数据无法使用：{what}（{where}）"},
-            {}},
+            {"{do}", "{do}"}},
     Wording{"data-longest",
             {"{samples} training samples; the longest has {longest} tokens after the cut-off "
              "({uncut} before "
