@@ -138,13 +138,26 @@ std::string trace_json(const plan::Plan& plan, const plan::Timeline& timeline, i
     const auto space = static_cast<plan::MemorySpace>(s);
     const auto moments = plan::bytes_over_time(schedule, timeline, space);
     if (moments.size() == 1 && moments[0].size_bytes == 0) continue;
+    std::array<bool, plan::buffer_kind_count> is_used{};
     for (const plan::Moment& moment : moments)
-      trace += ",\n" + Json{{"ph", "C"},
-                            {"pid", rank},
-                            {"ts", moment.time_s * microseconds},
-                            {"name", fmt::format("{} bytes", name_of(space))},
-                            {"args", {{"bytes", moment.size_bytes}}}}
-                           .dump();
+      for (std::size_t kind = 0; kind < is_used.size(); ++kind)
+        is_used[kind] = is_used[kind] || moment.by_kind[kind] > 0;
+    for (const plan::Moment& moment : moments) {
+      const auto counter = [&](const char* what, const Json& values) {
+        trace += ",\n" + Json{{"ph", "C"},
+                              {"pid", rank},
+                              {"ts", moment.time_s * microseconds},
+                              {"name", fmt::format("{} {}", name_of(space), what)},
+                              {"args", values}}
+                             .dump();
+      };
+      counter("bytes", {{"bytes", moment.size_bytes}});
+      Json by_kind = Json::object();
+      for (std::size_t kind = 0; kind < is_used.size(); ++kind)
+        if (is_used[kind])
+          by_kind[std::string(name_of(static_cast<plan::BufferKind>(kind)))] = moment.by_kind[kind];
+      counter("by holder", by_kind);
+    }
   }
   return trace + "\n]}\n";
 }

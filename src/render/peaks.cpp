@@ -36,7 +36,8 @@ bool is_in(Phase phase, SegmentKind segment) {
   return false;
 }
 
-/// The largest peak of a space; the first one of equals.
+}  // namespace
+
 const plan::Peak* largest_peak(const plan::Plan& plan, plan::MemorySpace space) {
   const plan::Peak* largest = nullptr;
   for (const plan::Peak& peak : plan.peaks)
@@ -44,8 +45,6 @@ const plan::Peak* largest_peak(const plan::Plan& plan, plan::MemorySpace space) 
       largest = &peak;
   return largest;
 }
-
-}  // namespace
 
 std::optional<SpacePeak> peak_of(const plan::Plan& plan, plan::MemorySpace space) {
   const plan::Peak* largest = largest_peak(plan, space);

@@ -1,6 +1,6 @@
 #pragma once
-// Shows a plan: as a table, as JSON for other programs, as a picture, as a trace for Perfetto.
-// Not here: the listing (plan/listing.h).
+// Shows a plan: as a table, as bars, as JSON for other programs, as a trace for Perfetto.
+// Not here: the listing (plan/listing.h), the page with pictures (report/).
 
 #include <array>
 #include <cstdint>
@@ -38,6 +38,9 @@ struct Outlook {
   std::optional<Times> times;
 };
 
+/// Where a space holds most: the first one of equals; nullptr when the plan has nothing there.
+const plan::Peak* largest_peak(const plan::Plan& plan, plan::MemorySpace space);
+
 /// The peak of a space by kind: the segment that needs most, its kinds, and under `overhead` the gaps
 /// of the arena, so that the kinds add up to what is reserved.
 struct SpacePeak {
@@ -56,16 +59,18 @@ std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpa
 /// Peaks by segment and kind, one table a space, with the budget where there is one.
 std::string peak_table(const plan::Plan& plan, const Outlook& outlook);
 
+struct BarLook {
+  int columns = 80;      // of the terminal
+  bool colored = false;  // else letters tell kinds apart
+};
+/// The same as bars, one row a segment, with the largest marked.
+std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarLook& look);
+
 /// One JSON object: {fits, ranks, parameters, spaces, phases, times, program, decisions, suggestions,
 /// overhead_bytes, plan_hash}.
 std::string plan_json(const plan::Plan& plan, const Outlook& outlook);
 
-/// Trace Event JSON: a row per lane, a counter per memory space. `rank` is the process.
+/// Trace Event JSON: a row per lane; for each memory space a counter of its bytes and one by kind. `rank` is the process.
 std::string trace_json(const plan::Plan& plan, const plan::Timeline& timeline, int rank = 0);
-
-/// A self-contained SVG: what every lane does over time, and under it the bytes of `space` by kind.
-/// Hovering names the operation. Operations narrower than the eye can part are drawn as one.
-std::string picture_svg(const plan::Plan& plan, const plan::Timeline& timeline,
-                        plan::MemorySpace space = plan::MemorySpace::device);
 
 }  // namespace underkeel::render

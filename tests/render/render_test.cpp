@@ -106,17 +106,31 @@ TEST(RenderTrace, HasEveryOperationOnItsLane) {
 
   std::size_t operations = 0;
   double most_bytes = 0;
+  double bytes = 0;
   bool has_lane = false;
   for (const json& event : events) {
     EXPECT_EQ(event["pid"], 3);
+    EXPECT_TRUE(event["name"].is_string());
+    EXPECT_THAT(event["ph"], ::testing::AnyOf("M", "X", "C"));
+    EXPECT_GE(event.value("ts", 0.0), 0);
+    EXPECT_GE(event.value("dur", 0.0), 0);
+    EXPECT_EQ(event.contains("ts"), event["ph"] != "M");
+    EXPECT_EQ(event.contains("dur"), event["ph"] == "X");
     if (event["ph"] == "X") {
       const plan::Span& span = timeline.spans[operations++];
       EXPECT_EQ(event["tid"], index(span.lane));
       EXPECT_DOUBLE_EQ(event["ts"].get<double>(), span.begin_s * 1e6);
       EXPECT_EQ(event["cat"], name_of(span.segment));
     }
-    if (event["ph"] == "C" && event["name"] == "device bytes")
-      most_bytes = std::max(most_bytes, event["args"]["bytes"].get<double>());
+    if (event["ph"] == "C" && event["name"] == "device bytes") {
+      bytes = event["args"]["bytes"];
+      most_bytes = std::max(most_bytes, bytes);
+    }
+    if (event["ph"] == "C" && event["name"] == "device by holder") {
+      double sum = 0;
+      for (const auto& [kind, size] : event["args"].items()) sum += size.get<double>();
+      EXPECT_EQ(sum, bytes) << "holders add up";
+    }
     has_lane =
         has_lane || (event["name"] == "thread_name" && event["args"]["name"] == "collective");
   }
@@ -126,39 +140,28 @@ TEST(RenderTrace, HasEveryOperationOnItsLane) {
   EXPECT_LE(most_bytes, static_cast<double>(plan.layout.size_bytes[0]));
 }
 
-TEST(RenderPicture, DrawsLanesKindsAndTheArena) {
-  const plan::Plan plan = small_plan();
+TEST(RenderBars, AreAsLongAsTheirBytesAndMarkTheLargest) {
+  plan::Plan plan;
+  plan.layout.size_bytes[0] = 4096;
+  plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}},
+                {.segment = SegmentKind::update, .size_bytes = 2048, .by_kind = {1024, 0, 1024}}};
 
-  const std::string svg = picture_svg(plan, step_of(plan));
-
-  EXPECT_THAT(svg, HasSubstr("<title>micro.first: gather layers.0"));
-  EXPECT_THAT(svg, HasSubstr(">collective</text>"));
-  EXPECT_THAT(svg, HasSubstr("<title>activations</title>"));
-  EXPECT_THAT(svg, HasSubstr(" MiB</text>"));
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  EXPECT_EQ(peak_bars(plan, {}, {.columns = 37}),
+            "device: 4.0 KiB\n"
+            "  load         wwwww         1.0 KiB\n"
+            "  update       wwwwwooooo    2.0 KiB *\n"
+            "  w weights  o optimizer  * peak\n");
 }
 
-TEST(RenderPicture, ALongTimelineStaysSmall) {
-  const plan::Plan plan = small_plan();
-  const plan::Timeline step = step_of(plan);
-  plan::Timeline many;
-  const double step_s = step.spans.back().end_s;
-  for (int i = 0; i < 100; ++i)
-    for (plan::Span span : step.spans) {
-      span.begin_s += i * step_s;
-      span.end_s += i * step_s;
-      many.spans.push_back(span);
-    }
+TEST(RenderBars, ColoursAreSwitchedOffBehindEveryPart) {
+  plan::Plan plan;
+  plan.layout.size_bytes[0] = 1024;
+  plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}}};
 
-  EXPECT_LT(picture_svg(plan, many).size(), 2'000'000u);
-}
+  const std::string bars = peak_bars(plan, {}, {.columns = 80, .colored = true});
 
-TEST(RenderPicture, AnEmptyTimelineIsDrawnToo) {
-  const std::string svg = picture_svg(small_plan(), {});
-
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(svg.find("inf"), std::string::npos);
+  EXPECT_THAT(bars, HasSubstr("\x1b[38;5;33m█"));
+  EXPECT_THAT(bars, HasSubstr("█\x1b[0m"));
 }
 
 }  // namespace
