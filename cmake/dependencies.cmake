@@ -19,6 +19,17 @@ set(UNDERKEEL_LINK_data nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig:
 set(UNDERKEEL_LINK_render nlohmann_json::nlohmann_json)
 set(UNDERKEEL_LINK_train nlohmann_json::nlohmann_json spdlog::spdlog)
 set(UNDERKEEL_LINK_doctor nlohmann_json::nlohmann_json)
+set(UNDERKEEL_LINK_report nlohmann_json::nlohmann_json)
+# D3 draws in the pages of `report`; its file goes into the program (docs/decisions/0022).
+find_file(UNDERKEEL_D3 d3.min.js PATHS /usr/share/nodejs/d3/dist NO_DEFAULT_PATH
+          DOC "D3 5, of Debian's node-d3")
+if(NOT UNDERKEEL_D3)
+  message(FATAL_ERROR "d3.min.js was not found: scripts/install_packages, or -DUNDERKEEL_D3=FILE")
+endif()
+if(UNDERKEEL_WATCH)
+  pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
+  list(APPEND UNDERKEEL_LINK_report PkgConfig::MICROHTTPD)
+endif()
 if(UNDERKEEL_CUDA)
   find_package(CUDAToolkit REQUIRED)
   set(UNDERKEEL_LINK_device CUDA::cudart_static)
