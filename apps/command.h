@@ -24,6 +24,7 @@ void add_export(CLI::App& app, Chosen& chosen);
 void add_generate(CLI::App& app, Chosen& chosen);
 void add_inspect(CLI::App& app, Chosen& chosen);
 void add_plan(CLI::App& app, Chosen& chosen);
+void add_report(CLI::App& app, Chosen& chosen);
 void add_train(CLI::App& app, Chosen& chosen);
 
 /// Lines of log() go to the error stream, with time and level, so that standard output holds

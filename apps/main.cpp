@@ -82,6 +82,7 @@ int run(int argument_count, char** arguments) {
   add_train(app, chosen);
   add_plan(app, chosen);
   add_doctor(app, chosen);
+  add_report(app, chosen);
   add_bench(app, chosen);
   add_inspect(app, chosen);
   add_export(app, chosen);

@@ -47,12 +47,17 @@ std::optional<spec::WorldSize> RunArguments::world() const {
 }
 
 std::shared_ptr<RunArguments> add_run_arguments(CLI::App& command) {
-  auto arguments = std::make_shared<RunArguments>();
+  auto arguments = add_run_flags(command);
   command.add_option("RUN.yaml", arguments->run_file, "run file, as LLaMA-Factory takes it")
       ->required();
   command.add_option("KEY=VALUE", arguments->changes,
                      "changes of the run file; dots reach into mappings "
                      "(deepspeed.zero_optimization.stage=3)");
+  return arguments;
+}
+
+std::shared_ptr<RunArguments> add_run_flags(CLI::App& command) {
+  auto arguments = std::make_shared<RunArguments>();
   // Of a flag that is given twice the last one holds, so that a suggestion can be put behind a command.
   command.add_option("--ranks", arguments->ranks, "ranks as threads of this process")
       ->check(CLI::Range(1, 4096))

@@ -37,6 +37,8 @@ struct RunArguments {
   std::optional<spec::WorldSize> world() const;
 };
 
+/// Declares the flags alone, where the words stand otherwise.
+std::shared_ptr<RunArguments> add_run_flags(CLI::App& command);
 /// Declares the arguments; the values are there once the command line is parsed.
 std::shared_ptr<RunArguments> add_run_arguments(CLI::App& command);
 

@@ -1,0 +1,150 @@
+// From the words of a command line to a plan: what `plan` and `report` share.
+
+#include "planned.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "io/file.h"
+#include "planner/planner.h"
+#include "simulate/simulate.h"
+#include "train/choose_gpu.h"
+#include "train/run_data.h"
+
+namespace underkeel::apps {
+
+namespace {
+
+render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
+                           const std::optional<planner::Shortage>& shortage,
+                           const planner::Advice& advice, const spec::HardwareSpec& machine) {
+  render::Outlook outlook{.fits = !shortage};
+  for (int s = 0; s < plan::memory_space_count; ++s)
+    outlook.budgets[static_cast<std::size_t>(s)] =
+        planner::budget_of(plan, room, static_cast<plan::MemorySpace>(s));
+  for (const planner::Change& change : advice.changes)
+    outlook.suggestions.push_back({.change = change.words,
+                                   .space = shortage->space.value_or(plan::MemorySpace::host),
+                                   .peak_bytes = change.needed_bytes});
+  const simulate::Simulation times = simulate::simulate(plan, machine);
+  outlook.times = render::Times{times.step_s, times.micro_step_s, times.update_s, times.save_s,
+                                times.save_wait_s};
+  return outlook;
+}
+
+/// The data report and its notes; the longest samples go into the run, so that they are planned for.
+Result<std::string> read_data(spec::RunConfig& config, const spec::ModelSpec& model,
+                              const std::filesystem::path& folder) {
+  io::FileSystem files;
+  const spec::HardwareSpec here = spec::this_machine();
+  const planner::Room room =
+      planner::room_of(config, here, planner::spread_evenly(here, config.ranks, false));
+  UK_TRY(data, train::read_run_data(files, {.run = config,
+                                            .model = model,
+                                            .model_folder = folder,
+                                            .thread_count = here.cores,
+                                            .world_size = config.ranks,
+                                            .memory_bytes = train::memory_for_data(room)}));
+  train::take_longest(data.datasets, config);
+  config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
+  return "data\n" + data.report + "\n";
+}
+
+// Each rank has a GPU of its own; GPUs that no rank uses are told.
+Result<void> check_gpu_count(const PlanWords& words, const spec::HardwareSpec& machine,
+                             spec::RunConfig& config) {
+  const std::int64_t gpus = machine.nodes * machine.gpus_per_node;
+  if (gpus == 0) return {};
+  if (config.ranks > gpus)
+    return fail(ErrorCode::bad_config,
+                fmt::format("{} ranks on {} GPU{}: each rank needs one", config.ranks, gpus,
+                            gpus == 1 ? "" : "s"),
+                words.hardware.empty() ? "--ranks" : words.hardware,
+                fmt::format("--ranks {}, or more nodes", gpus));
+  if (config.ranks < gpus)
+    config.notes.push_back(fmt::format("{} of {} GPUs {} used; --ranks {} uses all", config.ranks,
+                                       gpus, config.ranks == 1 ? "is" : "are", gpus));
+  return {};
+}
+
+// A machine that is described has a rank for each of its GPUs, unless someone says otherwise.
+Result<spec::RunConfig> on_all_gpus(const PlanWords& words, const spec::HardwareSpec& machine,
+                                    spec::RunConfig config, std::vector<std::string> changes) {
+  const std::int64_t gpus = machine.nodes * machine.gpus_per_node;
+  if (gpus <= 1) return config;
+  changes.push_back(fmt::format("underkeel.ranks={}", gpus));
+  UK_TRY(wider,
+         spec::read_run_file(words.run->run_file, changes, spec::WorldSize{gpus, words.hardware}));
+  wider.notes.push_back(fmt::format("{} ranks, one for each GPU of {}", gpus, words.hardware));
+  return wider;
+}
+
+}  // namespace
+
+Result<Planned> make_planned(const PlanWords& words) {
+  UK_TRY(changes, words.run->all_changes());
+  UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
+  const bool says_ranks = std::any_of(
+      config.provenance.begin(), config.provenance.end(), [](const spec::Provenance& entry) {
+        return entry.key == "underkeel.ranks" && entry.source != "default";
+      });
+  std::optional<spec::HardwareSpec> described;
+  if (!words.hardware.empty()) {
+    UK_TRY(read, spec::read_hardware_file(words.hardware));
+    described = std::move(read);
+  }
+  if (described && !says_ranks) {
+    UK_TRY(on_all, on_all_gpus(words, *described, std::move(config), std::move(changes)));
+    config = std::move(on_all);
+  }
+  UK_TRY(folder, spec::find_model_folder(config.model.string()));
+  UK_TRY(model, spec::read_model_config(folder));
+  spec::resolve_auto(config, model.width);
+  UK_TRY(machine, described ? Result<spec::HardwareSpec>(*described)
+                            : train::machine_for(config, config.ranks));
+  UK_TRY_VOID(check_gpu_count(words, machine, config));
+  std::string data_text;
+  if (words.data) {
+    UK_TRY_VOID(planner::check_shortest(
+        {.model = model,
+         .run = config,
+         .machine = machine,
+         .placement = planner::spread_evenly(machine, config.ranks, false)}));
+    UK_TRY(text, read_data(config, model, folder));
+    data_text = std::move(text);
+  }
+  const planner::FitQuestion question{
+      .model = model,
+      .run = config,
+      .machine = machine,
+      .placement = planner::spread_evenly(machine, config.ranks, false)};
+  plan::Plan plan = planner::make_plan_on(question);
+  planner::Room room = planner::room_of(config, machine, question.placement);
+  auto shortage = planner::shortage_of(plan, room);
+  planner::Advice advice;
+  if (shortage) advice = planner::advise(question, *shortage);
+  render::Outlook outlook = outlook_of(plan, room, shortage, advice, machine);
+  return Planned{.config = std::move(config),
+                 .model = std::move(model),
+                 .machine = machine,
+                 .plan = std::move(plan),
+                 .room = std::move(room),
+                 .shortage = shortage,
+                 .advice = std::move(advice),
+                 .outlook = std::move(outlook),
+                 .data_text = std::move(data_text)};
+}
+
+void add_plan_flags(CLI::App& command, PlanWords& words) {
+  command.add_option("--hardware", words.hardware,
+                     "hardware.yaml of a machine that is not this one");
+  command.add_flag("--data", words.data,
+                   "read and tokenise the data: report on them, and plan for the longest sample "
+                   "instead of cutoff_len; train finds the tokens again");
+}
+
+}  // namespace underkeel::apps

@@ -1,0 +1,44 @@
+#pragma once
+// RUN.yaml and its flags made into a plan, with all that is known about it: what `plan` and `report` share.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "plan/plan.h"
+#include "planner/fit.h"
+#include "render/render.h"
+#include "run_arguments.h"
+#include "spec/hardware_spec.h"
+#include "spec/model_spec.h"
+#include "spec/run_config.h"
+
+namespace underkeel::apps {
+
+struct PlanWords {
+  std::shared_ptr<RunArguments> run;
+  std::string hardware;  // a file; empty: this machine
+  bool data = false;     // plan for the longest sample of the data
+};
+
+struct Planned {
+  spec::RunConfig config;
+  spec::ModelSpec model;
+  spec::HardwareSpec machine;
+  plan::Plan plan;
+  planner::Room room;
+  std::optional<planner::Shortage> shortage;
+  planner::Advice advice;
+  render::Outlook outlook;
+  std::string data_text;  // the report on the data, when they were read
+};
+
+/// Reads the run file, the model's description and the machine, and plans. A plan that does not fit is a
+/// value, with its shortage.
+Result<Planned> make_planned(const PlanWords& words);
+
+/// --hardware and --data.
+void add_plan_flags(CLI::App& command, PlanWords& words);
+
+}  // namespace underkeel::apps
