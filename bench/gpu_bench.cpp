@@ -166,6 +166,8 @@ void bench_attention(Bench& bench, Memory& memory, device::Gpu& gpu, device::Que
       DType::u8, 1,
       attention_backward_scratch_bytes(rows, shape.query_heads, shape.key_heads, shape.head_width));
   const TensorView sequence_starts = memory.integers(gpu, queue, starts);
+  const TensorView cosine = memory.matrix(DType::f32, rows, shape.head_width / 2);
+  const TensorView sine = memory.matrix(DType::f32, rows, shape.head_width / 2);
   const float scale = 1 / std::sqrt(static_cast<float>(shape.head_width));
   bench.run("attention forward, " + shape.name, flops, 0, [&] {
     cuda_kernels().attention_forward({.q = part(qkv, 0),
@@ -180,24 +182,29 @@ void bench_attention(Bench& bench, Memory& memory, device::Gpu& gpu, device::Que
                                       .scale = scale},
                                      queue);
   });
-  bench.run("attention backward, " + shape.name, 2.5 * flops, 0, [&] {
-    cuda_kernels().attention_backward({.q = part(qkv, 0),
-                                       .k = part(qkv, 1),
-                                       .v = part(qkv, 2),
-                                       .sequence_starts = sequence_starts,
-                                       .out = out,
-                                       .lse = lse,
-                                       .dout = dout,
-                                       .dq = part(dqkv, 0),
-                                       .dk = part(dqkv, 1),
-                                       .dv = part(dqkv, 2),
-                                       .scratch = scratch,
-                                       .query_heads = shape.query_heads,
-                                       .key_heads = shape.key_heads,
-                                       .head_width = shape.head_width,
-                                       .scale = scale},
-                                      queue);
-  });
+  for (const bool turns_back : {false, true})
+    bench.run(
+        std::string("attention backward, ") + shape.name + (turns_back ? ", turned back" : ""),
+        2.5 * flops, 0, [&] {
+          cuda_kernels().attention_backward({.q = part(qkv, 0),
+                                             .k = part(qkv, 1),
+                                             .v = part(qkv, 2),
+                                             .sequence_starts = sequence_starts,
+                                             .out = out,
+                                             .lse = lse,
+                                             .dout = dout,
+                                             .dq = part(dqkv, 0),
+                                             .dk = part(dqkv, 1),
+                                             .dv = part(dqkv, 2),
+                                             .scratch = scratch,
+                                             .cosine = turns_back ? cosine : TensorView{},
+                                             .sine = turns_back ? sine : TensorView{},
+                                             .query_heads = shape.query_heads,
+                                             .key_heads = shape.key_heads,
+                                             .head_width = shape.head_width,
+                                             .scale = scale},
+                                            queue);
+        });
 }
 
 }  // namespace
@@ -301,6 +308,19 @@ int main() {
                                .accumulate_dx = true},
                               queue);
     });
+    const TensorView dy = memory.matrix(bf16, tokens, width);
+    bench.run("rms norm backward, adds to dx, y again", 0, 5 * row, [&] {
+      table.rms_norm_backward({.x = x,
+                               .weight = w,
+                               .rstd = rstd,
+                               .dy = dy,
+                               .dx = dx,
+                               .dweight = dw,
+                               .scratch = scratch,
+                               .y = dy,
+                               .accumulate_dx = true},
+                              queue);
+    });
     bench.run("copy of the residual", 0, 2 * row, [&] { table.copy({x, y}, queue); });
   }
   {
@@ -369,6 +389,17 @@ int main() {
                    .step_values = step,
                    .clip = clip},
                   queue);
+    });
+    const TensorView narrow1 = run(bf16);
+    const TensorView narrow2 = run(bf16);
+    bench.run("adamw at random of a layer", 0, 14 * elements, [&] {
+      table.adamw_at_random({.weight = weight,
+                             .moment1 = narrow1,
+                             .moment2 = narrow2,
+                             .gradient = narrow,
+                             .step_values = step,
+                             .clip = clip},
+                            queue);
     });
     bench.run("sum of squares of a layer", 0, 4 * elements,
               [&] { table.sum_squares({.x = gradient, .sum = sum, .scratch = scratch}, queue); });

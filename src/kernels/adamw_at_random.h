@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/host_device.h"
 #include "base/random.h"
 #include "tensor/view.h"
 
@@ -33,15 +34,16 @@ struct AdamwAtRandomArgs {
 };
 
 /// The bits of elements `pair` * 2 and `pair` * 2 + 1.
-inline std::array<std::uint32_t, 4> rounding_bits(const AdamwAtRandomArgs& args,
-                                                  std::uint32_t update, std::int64_t pair) {
+UK_HOST_DEVICE inline std::array<std::uint32_t, 4> rounding_bits(const AdamwAtRandomArgs& args,
+                                                                 std::uint32_t update,
+                                                                 std::int64_t pair) {
   return philox(
       {static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32), args.stream,
        update},
       {static_cast<std::uint32_t>(args.seed), static_cast<std::uint32_t>(args.seed >> 32)});
 }
 
-inline std::uint32_t update_number(const float* step_values) {
+UK_HOST_DEVICE inline std::uint32_t update_number(const float* step_values) {
   std::uint32_t number = 0;
   std::memcpy(&number, step_values + 3, sizeof number);
   return number;
@@ -49,7 +51,7 @@ inline std::uint32_t update_number(const float* step_values) {
 
 /// `value` as bf16: up with the probability that its place between two neighbours says, given 16 random
 /// bits. What is not finite stays what it is.
-inline std::uint16_t round_at_random(float value, std::uint32_t random_bits) {
+UK_HOST_DEVICE inline std::uint16_t round_at_random(float value, std::uint32_t random_bits) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
   constexpr std::uint32_t exponent = 0x7f800000;

@@ -49,6 +49,8 @@ struct AttentionCachedArgs {
 
 /// Gradients of attention_forward from its saved out and lse. Deterministic.
 /// Shapes:  dq as q; dk, dv as k. dout may not alias anything.
+///          cosine, sine, where there are any: as of RopeApplyArgs; dq and dk are then turned back, as by
+///          rope_apply with `inverse`, and have its bits.
 /// Scratch: attention_backward_scratch_bytes() bytes, f32.
 struct AttentionBackwardArgs {
   TensorView q;
@@ -62,6 +64,8 @@ struct AttentionBackwardArgs {
   TensorView dk;
   TensorView dv;
   TensorView scratch;
+  TensorView cosine{};
+  TensorView sine{};
   std::int64_t query_heads = 0;
   std::int64_t key_heads = 0;
   std::int64_t head_width = 0;

@@ -46,7 +46,7 @@ struct KernelTable {
   void (*sum_squares)(const SumSquaresArgs&, device::Queue&);
   void (*clip_factor)(const ClipFactorArgs&, device::Queue&);
   void (*adamw)(const AdamwArgs&, device::Queue&);
-  void (*adamw_at_random)(const AdamwAtRandomArgs&, device::Queue&);  // not on a GPU: null
+  void (*adamw_at_random)(const AdamwAtRandomArgs&, device::Queue&);
 };
 
 const KernelTable& reference_kernels();

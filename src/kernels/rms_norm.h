@@ -26,6 +26,7 @@ struct RmsNormForwardArgs {
 /// Scratch: rms_norm_backward_scratch_bytes(rows, C) bytes: f32 partial sums per fixed block of rows
 ///          (all groups of a row together), added in block order.
 /// `accumulate_dx` adds to dx (the residual stream's gradient); `accumulate_dweight` to dweight.
+/// y, where there is one, gets what the forward pass gave once more, with the same bits; it may be dy.
 struct RmsNormBackwardArgs {
   TensorView x;
   TensorView weight;
@@ -34,6 +35,7 @@ struct RmsNormBackwardArgs {
   TensorView dx;
   TensorView dweight;
   TensorView scratch;
+  TensorView y{};
   std::int64_t groups = 1;
   bool accumulate_dx = false;
   bool accumulate_dweight = false;

@@ -163,6 +163,10 @@ std::int64_t check_shapes(const RmsNormBackwardArgs& args) {
   check_matrix(args.dy, args.x.rows, args.x.columns, "rms_norm dy");
   check_matrix(args.dx, args.x.rows, args.x.columns, "rms_norm dx");
   check_vector(args.dweight, width, "rms_norm dweight");
+  if (args.y.data != nullptr) {
+    check_type(args.y, args.x.type, "rms_norm y");
+    check_matrix(args.y, args.x.rows, args.x.columns, "rms_norm y");
+  }
   const std::int64_t needed = rms_norm_backward_scratch_bytes(args.x.rows, width);
   UK_CHECK(
       bytes_of(args.scratch.type, args.scratch.element_count()) >= needed,
@@ -230,6 +234,10 @@ AttentionShape check_shapes(const AttentionBackwardArgs& args) {
   check_type(args.dq, args.q.type, "attention dq");
   check_type(args.dk, args.q.type, "attention dk");
   check_type(args.dv, args.q.type, "attention dv");
+  if (args.cosine.data != nullptr)
+    for (const TensorView& x : {args.dq, args.dk})
+      check_shapes(RopeApplyArgs{
+          .x = x, .cosine = args.cosine, .sine = args.sine, .head_width = args.head_width});
   const std::int64_t needed = attention_backward_scratch_bytes(shape.rows, shape.query_heads,
                                                                shape.key_heads, shape.head_width);
   UK_CHECK(bytes_of(args.scratch.type, args.scratch.element_count()) >= needed,

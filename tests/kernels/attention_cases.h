@@ -19,6 +19,7 @@ struct AttentionCase {
   std::int64_t window = 0;
   DType type = DType::f32;
   std::int64_t stride_gap = 0;
+  bool turns_back = false;  // the backward pass, dq and dk
 };
 
 inline std::vector<double> starts_of(const std::vector<std::int64_t>& lengths) {
@@ -52,8 +53,9 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
   const std::int64_t gap = options.stride_gap;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
   const std::string name =
-      fmt::format("{}, {} rows, H {} K {} E {}, window {}, {}", options.name, rows,
-                  options.query_heads, options.key_heads, width, options.window, name_of(type));
+      fmt::format("{}, {} rows, H {} K {} E {}, window {}, {}{}", options.name, rows,
+                  options.query_heads, options.key_heads, width, options.window, name_of(type),
+                  options.turns_back ? ", turned back" : "");
 
   // q has amplitude 4, k, v and dout 1, so that scores spread over several units. A sum of E
   // products of uniform numbers has absolute terms amplitude / 4 on average; 2 for the spread.
@@ -136,6 +138,9 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
                              .from_tensor_cores = from_tensor_cores},
                    .stride_gap = gap};
   };
+  // Two elements, each with its error and its rounding to storage, make one of a turned row.
+  const double turned = options.turns_back ? 2 : 1;
+  const double rounded_before = options.turns_back && type != DType::f32 ? 8 * rounding(type) : 0;
   const std::int64_t scratch_bytes =
       attention_backward_scratch_bytes(rows, options.query_heads, options.key_heads, width);
   backward.operands = {
@@ -151,14 +156,26 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
        .columns = q_columns,
        .fill = uniform(34, 1),
        .stride_gap = gap},
-      gradient("dq", q_columns, scale_wide * score_gradient_error,
-               scale_wide * score_gradient_rounded),
-      gradient("dk", k_columns, scale_wide * score_gradient_error * queries * 4,
-               scale_wide * score_gradient_rounded * queries * 4),
+      gradient("dq", q_columns, turned * scale_wide * score_gradient_error + rounded_before,
+               turned * scale_wide * score_gradient_rounded),
+      gradient("dk", k_columns,
+               turned * scale_wide * score_gradient_error * queries * 4 + rounded_before,
+               turned * scale_wide * score_gradient_rounded * queries * 4),
       gradient("dv", k_columns, queries * probability_error, queries * rounded),
       {.name = "scratch", .role = Role::scratch, .type = DType::u8, .columns = scratch_bytes}};
   backward.operands[4].role = Role::prepared;
   backward.operands[5].role = Role::prepared;
+  const auto angle = uniform(53, 3);
+  if (options.turns_back) {
+    backward.operands.push_back(
+        {.name = "cosine", .rows = rows, .columns = width / 2, .fill = [=](auto r, auto c) {
+           return std::cos(angle(r, c));
+         }});
+    backward.operands.push_back(
+        {.name = "sine", .rows = rows, .columns = width / 2, .fill = [=](auto r, auto c) {
+           return std::sin(angle(r, c));
+         }});
+  }
   backward.prepare = [=](Views views, device::Queue& queue) {
     run_forward(reference_kernels(), views, queue);
   };
@@ -174,6 +191,8 @@ inline std::pair<Case, Case> attention_cases(const AttentionCase& options) {
                               .dk = views[8],
                               .dv = views[9],
                               .scratch = views[10],
+                              .cosine = options.turns_back ? views[11] : TensorView{},
+                              .sine = options.turns_back ? views[12] : TensorView{},
                               .query_heads = options.query_heads,
                               .key_heads = options.key_heads,
                               .head_width = width,
@@ -211,6 +230,8 @@ inline void add_attention_cases(std::vector<Case>& all) {
     push({"no rows", {}, 4, 2, 16, 0, type}, false, false);
     push({"usual width", {70, 3, 100}, 4, 2, 64, 0, type, 64}, false, false);
     push({"usual width, window", {150}, 2, 1, 128, 40, type}, false, false);
+    for (const std::int64_t head_width : {64, 128, 20})
+      push({"rotated", {70, 131, 1}, 4, 2, head_width, 0, type, 0, true}, false, false);
   }
   for (const DType type :
        {DType::bf16, DType::f16}) {  // widths of tensor cores, rows of several blocks

@@ -1,6 +1,7 @@
 #pragma once
 // Operations on elements and on runs of elements: copy, add, fill, and the optimizer's.
 
+#include <bit>
 #include <limits>
 #include <optional>
 
@@ -160,6 +161,47 @@ inline Case adamw_case(std::int64_t elements, DType gradient, DType weight, bool
   return item;
 }
 
+inline Case adamw_at_random_case(std::int64_t elements, DType gradient, std::int64_t first_element,
+                                 bool finite) {
+  Case item{.operation = "adamw_at_random"};
+  item.name = fmt::format("{} from {}, gradient {}{}", elements, first_element, name_of(gradient),
+                          finite ? "" : ", not finite");
+  const auto state = [&](const char* label, std::uint32_t seed, double amplitude, double middle) {
+    return Operand{.name = label,
+                   .role = Role::in_out,
+                   .type = DType::bf16,
+                   .columns = elements,
+                   .fill = uniform(seed, amplitude, middle),
+                   .bound = {.same_bits = true}};
+  };
+  constexpr std::uint32_t update = 70'001;
+  item.operands = {
+      state("weight", 95, 1, 0),
+      state("moment1", 96, 0.1, 0),
+      state("moment2", 97, 0.01, 0.011),
+      {.name = "gradient", .type = gradient, .columns = elements, .fill = uniform(98, 1)},
+      {.name = "step_values",
+       .columns = 4,
+       .fill = values({1e-3, 0.271, 0.0547, static_cast<double>(std::bit_cast<float>(update))})},
+      {.name = "clip",
+       .columns = 4,
+       .fill = values({2.5, finite ? 0.4 : 0.0, finite ? 1.0 : 0.0, 0})}};
+  item.run = [=](const KernelTable& table, Views v, device::Queue& queue) {
+    table.adamw_at_random({.weight = v[0],
+                           .moment1 = v[1],
+                           .moment2 = v[2],
+                           .gradient = v[3],
+                           .step_values = v[4],
+                           .clip = v[5],
+                           .weight_decay = 0.1f,
+                           .seed = 0x123456789,
+                           .stream = 5,
+                           .first_element = first_element},
+                          queue);
+  };
+  return item;
+}
+
 inline void add_element_cases(std::vector<Case>& all) {
   const auto benchmark = [&](Case item) {
     item.benchmark = true;
@@ -187,6 +229,10 @@ inline void add_element_cases(std::vector<Case>& all) {
     all.push_back(adamw_case(131, from, from, false, true));
     all.push_back(adamw_case(131, from, from, true, false));
     all.push_back(adamw_case(0, from, from, true, true));
+    all.push_back(adamw_at_random_case(0, from, 0, true));
+    all.push_back(adamw_at_random_case(131, from, 0, false));
+    all.push_back(adamw_at_random_case(70'001, from, 0, true));
+    all.push_back(adamw_at_random_case(1031, from, (std::int64_t{1} << 33) + 6, true));
   }
   for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32}) {
     all.push_back(fill_case(67, 131, type, 0, 5));
@@ -211,6 +257,7 @@ inline void add_element_cases(std::vector<Case>& all) {
     benchmark(fill_case(1, 1 << 23, type, 0, 0));
     benchmark(sum_squares_case(1 << 23, type, false));
     benchmark(adamw_case(1 << 22, type, type, type != DType::f32, true));
+    benchmark(adamw_at_random_case(1 << 22, type, 0, true));
   }
 }
 

@@ -21,6 +21,7 @@ struct NormCase {
   bool in_place = false;  // y is x, dx is dy
   std::int64_t stride_gap = 0;
   bool benchmark = false;
+  bool again = false;  // y once more, in the backward pass, where dy was
 };
 
 inline void add_norm_cases(std::vector<Case>& all, const NormCase& o) {
@@ -28,7 +29,8 @@ inline void add_norm_cases(std::vector<Case>& all, const NormCase& o) {
   const std::string name =
       fmt::format("{}x{} in {} groups {}, dweight {}{}{}{}", o.rows, columns, o.groups,
                   name_of(o.type), name_of(o.dweight_type), o.accumulate_dx ? ", adds to dx" : "",
-                  o.accumulate_dweight ? ", adds to dweight" : "", o.in_place ? ", in place" : "");
+                  o.accumulate_dweight ? ", adds to dweight" : "", o.in_place ? ", in place" : "") +
+      (o.again ? ", y again" : "");
   // x is uniform in [-2, 2) around 0: a normalised element is at most sqrt(3) or so.
   const double rstd_error = sum_bound(o.width) + 4 * f32_unit;
   const Operand x{.name = "x",
@@ -98,13 +100,17 @@ inline void add_norm_cases(std::vector<Case>& all, const NormCase& o) {
                         .columns = rms_norm_backward_scratch_bytes(o.rows, o.width)}};
   backward.operands[2].role = Role::scratch;  // y is not an input of the backward pass
   backward.operands[2].alias_of = -1;
+  if (o.again) {
+    backward.operands.push_back(y);
+    backward.operands.back().alias_of = 4;
+  }
   backward.operands[3].role = Role::prepared;
   backward.prepare = [=](Views v, device::Queue& queue) {
     run_forward(reference_kernels(), v, queue);
   };
   backward.run = [=, groups = o.groups, accumulate_dx = o.accumulate_dx,
-                  accumulate_dweight = o.accumulate_dweight](const KernelTable& table, Views v,
-                                                             device::Queue& queue) {
+                  accumulate_dweight = o.accumulate_dweight,
+                  again = o.again](const KernelTable& table, Views v, device::Queue& queue) {
     table.rms_norm_backward({.x = v[0],
                              .weight = v[1],
                              .rstd = v[3],
@@ -112,13 +118,14 @@ inline void add_norm_cases(std::vector<Case>& all, const NormCase& o) {
                              .dx = v[5],
                              .dweight = v[6],
                              .scratch = v[7],
+                             .y = again ? v[8] : TensorView{},
                              .groups = groups,
                              .accumulate_dx = accumulate_dx,
                              .accumulate_dweight = accumulate_dweight},
                             queue);
   };
   if (o.type == DType::f32 && !o.accumulate_dx && !o.accumulate_dweight && !o.in_place &&
-      columns * o.rows < 4000) {
+      !o.again && columns * o.rows < 4000) {
     backward.loss = [prepare = backward.prepare](Views v, device::Queue& queue) {
       prepare(v, queue);
       return dot(v[2], v[4]);
@@ -361,6 +368,14 @@ inline void add_row_cases(std::vector<Case>& all) {
     add_norm_cases(all, {67, 2048, 2, type, type});
     add_norm_cases(all, {3, 1032, 1, type, f32, true});
     add_norm_cases(all, {65, 128, 3, type, f32, false, false, false, 128});
+    for (NormCase norm :
+         {NormCase{131, 4096, 1, type, f32, true, true}, NormCase{67, 3584, 1, type, type, true},
+          NormCase{131, 259, 1, type, f32}, NormCase{67, 2048, 1, type, type, false, true},
+          NormCase{37, 64, 2, type, f32}, NormCase{0, 67, 1, type, f32}}) {
+      norm.again = true;
+      norm.stride_gap = 8;
+      add_norm_cases(all, norm);
+    }
     for (const bool inverse : {false, true}) {
       all.push_back(rope_apply_case(67, 3, 22, type, inverse, 5));
       all.push_back(rope_apply_case(131, 4, 64, type, inverse, 0));

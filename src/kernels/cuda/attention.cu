@@ -287,6 +287,32 @@ dim3 grid_of(std::int64_t rows, std::int64_t heads, int own) {
               static_cast<unsigned>(heads));
 }
 
+/// On tensor cores, if type, width and strides are such.
+template <class T>
+bool differentiate_narrow(const AttentionBackward<T>& args, const device::Queue& queue) {
+  if constexpr (std::is_same_v<T, float>)
+    return false;
+  else
+    return differentiate_on_tensor_cores(args, queue);
+}
+
+template <class T>
+void differentiate_anywhere(const AttentionBackward<T>& args, const device::Queue& queue) {
+  with_head_width(args.width, [&](auto columns, auto own) {
+    const std::size_t shared =
+        sizeof(float) *
+        static_cast<std::size_t>(2 * warps * own * args.width + 2 * tile_rows * (args.width + 1));
+    const auto of_keys = &differentiate<true, columns, own, T>;
+    const auto of_queries = &differentiate<false, columns, own, T>;
+    allow_shared_memory(reinterpret_cast<const void*>(of_keys), shared);
+    allow_shared_memory(reinterpret_cast<const void*>(of_queries), shared);
+    const std::int32_t rows = args.visibility.row_count;
+    of_keys<<<grid_of(rows, args.query_heads / args.group, own), threads, shared,
+              stream_of(queue)>>>(args);
+    of_queries<<<grid_of(rows, args.query_heads, own), threads, shared, stream_of(queue)>>>(args);
+  });
+}
+
 }  // namespace
 
 void attention_forward(const AttentionForwardArgs& args, device::Queue& queue) {
@@ -337,6 +363,8 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue)
         .dv = rows_of<T>(args.dv),
         .lse = args.lse.as<float>(),
         .delta = args.scratch.as<float>(),
+        .cosine = rows_of<const float>(args.cosine),
+        .sine = rows_of<const float>(args.sine),
         .visibility = visibility_of(args.sequence_starts, shape.rows, args.window),
         .query_heads = static_cast<int>(shape.query_heads),
         .group = static_cast<int>(shape.query_heads / shape.key_heads),
@@ -344,22 +372,16 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue)
         .scale = args.scale};
     start_row_products(backward, args, queue);
     if constexpr (!std::is_same_v<T, float>)
-      if (differentiate_on_hopper(backward, queue) ||
-          differentiate_on_tensor_cores(backward, queue))
-        return;
-    with_head_width(width, [&](auto columns, auto own) {
-      const std::size_t shared =
-          sizeof(float) *
-          static_cast<std::size_t>(2 * warps * own * width + 2 * tile_rows * (width + 1));
-      const auto of_keys = &differentiate<true, columns, own, T>;
-      const auto of_queries = &differentiate<false, columns, own, T>;
-      allow_shared_memory(reinterpret_cast<const void*>(of_keys), shared);
-      allow_shared_memory(reinterpret_cast<const void*>(of_queries), shared);
-      of_keys<<<grid_of(shape.rows, shape.key_heads, own), threads, shared, stream_of(queue)>>>(
-          backward);
-      of_queries<<<grid_of(shape.rows, shape.query_heads, own), threads, shared,
-                   stream_of(queue)>>>(backward);
-    });
+      if (differentiate_on_hopper(backward, queue)) return;
+    if (!differentiate_narrow(backward, queue)) differentiate_anywhere(backward, queue);
+    if (args.cosine.data == nullptr) return;
+    for (const TensorView& x : {args.dq, args.dk})
+      rope_apply({.x = x,
+                  .cosine = args.cosine,
+                  .sine = args.sine,
+                  .head_width = shape.head_width,
+                  .inverse = true},
+                 queue);
   });
 }
 

@@ -88,8 +88,10 @@ struct AttentionBackward {
   Rows<T> dq;
   Rows<T> dk;
   Rows<T> dv;
-  const float* lse;  // (rows, H)
-  float* delta;      // (rows, H): dout . out
+  const float* lse;          // (rows, H)
+  float* delta;              // (rows, H): dout . out
+  Rows<const float> cosine;  // (rows, E/2), to turn dq and dk back by; none: null
+  Rows<const float> sine;
   Visibility visibility;
   int query_heads;
   int group;
@@ -112,7 +114,8 @@ bool attend_on_tensor_cores(const AttentionForward<T>& args, const device::Queue
 template <class T>
 bool differentiate_on_tensor_cores(const AttentionBackward<T>& args, const device::Queue& queue);
 
-/// The same with what Hopper has (attention_hopper_*.cu). False on other GPUs as well.
+/// The same with what Hopper has (attention_hopper_*.cu). False on other GPUs as well. The backward pass turns dq
+/// and dk back itself where there is a cosine, which the others leave to rope_apply.
 template <class T>
 bool attend_on_hopper(const AttentionForward<T>& args, const device::Queue& queue);
 template <class T>

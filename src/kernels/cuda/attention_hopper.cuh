@@ -43,10 +43,10 @@ struct Ring {
   __device__ std::uint32_t free(int slot) const {
     return begin + static_cast<unsigned>(Slots + slot) * 8;
   }
-  __device__ void start(int full_arrivals) const {
+  __device__ void start(int full_arrivals, int free_arrivals) const {
     for (int slot = 0; slot < Slots; ++slot) {
       start_barrier(full(slot), full_arrivals);
-      start_barrier(free(slot), groups);
+      start_barrier(free(slot), free_arrivals);
     }
   }
 };
@@ -142,6 +142,14 @@ template <class T>
 bool is_aligned(std::initializer_list<Rows<T>> matrices) {
   for (const Rows<T>& matrix : matrices)
     if (reinterpret_cast<std::uintptr_t>(matrix.data) % 16 != 0 || matrix.stride % 8 != 0)
+      return false;
+  return true;
+}
+
+/// Whether rows of angles can be read two at a time.
+inline bool in_pairs(std::initializer_list<Rows<const float>> tables) {
+  for (const Rows<const float>& table : tables)
+    if (reinterpret_cast<std::uintptr_t>(table.data) % 8 != 0 || table.stride % 2 != 0)
       return false;
   return true;
 }

@@ -20,6 +20,8 @@ struct BackwardMaps {
 template <bool OfKeys, int Width>
 struct BackwardMemory {
   static constexpr int slots = 3;
+  // Of a group, once a slot is read. OfKeys: of all threads, since each reads a slot's two numbers a row.
+  static constexpr int free_arrivals = OfKeys ? group_threads : 1;
   using Own = PanelTile<own_rows, Width>;
   using Walked = PanelTile<64, Width>;
   static constexpr int floats_bytes = OfKeys ? 2 * slots * Walked::rows * 4 : 0;
@@ -89,6 +91,37 @@ __device__ inline float2 load_two(std::uint32_t address) {
   return two;
 }
 
+/// What rope_apply with `inverse` makes of the gradients of rows `own`, after the rounding that it finds them with. The
+/// halves of a head are of one thread.
+template <class T, int N>
+__device__ inline void turn_back(const AttentionBackward<T>& args, const std::int32_t (&own)[2],
+                                 float (&gradients)[N][4]) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_size;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::int32_t row = min(own[half], args.visibility.row_count - 1);
+    const float* cosines = args.cosine.at(row, 2 * (lane % 4));
+    const float* sines = args.sine.at(row, 2 * (lane % 4));
+#pragma unroll
+    for (int n = 0; n < N / 2; ++n) {
+      const float2 two_cosines = *reinterpret_cast<const float2*>(cosines + 8 * n);
+      const float2 two_sines = *reinterpret_cast<const float2*>(sines + 8 * n);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& first = gradients[n][2 * half + i];
+        float& second = gradients[n + N / 2][2 * half + i];
+        first = to_float(from_float<T>(first * args.scale));
+        second = to_float(from_float<T>(second * args.scale));
+        const float cosine = i == 0 ? two_cosines.x : two_cosines.y;
+        const float sine = -(i == 0 ? two_sines.x : two_sines.y);
+        const float turned = fmaf(-second, sine, first * cosine);
+        second = fmaf(first, sine, second * cosine);
+        first = turned;
+      }
+    }
+  }
+}
+
 /// A group's share of the backward pass: 64 keys or 64 queries.
 template <bool OfKeys, int Width, class T>
 __device__ inline void differentiate_group(const AttentionBackward<T>& args,
@@ -154,8 +187,8 @@ __device__ inline void differentiate_group(const AttentionBackward<T>& args,
     turns.give(group);
     wait_for_products<1>();  // the last tile's, and the first of these
     results_ready(s);
-    // Products that read the slot have ended; of its two numbers a row, turns.wait() was after all threads' reads.
-    if (t > 0 && speaks) arrive(ring.free(before));
+    // Products that read the slot have ended, and so have this thread's own reads.
+    if (t > 0 && (OfKeys || speaks)) arrive(ring.free(before));
     const std::int32_t begin = walk.begin + tile_in_head * tile;
     if (++tile_in_head == walk.tiles_per_head) tile_in_head = 0;
     const bool all_visible = begin >= all_from && begin + tile <= all_until;
@@ -217,10 +250,15 @@ __device__ inline void differentiate_group(const AttentionBackward<T>& args,
   wait_for_products<0>();
   results_ready(first);
   const float factor[2] = {args.scale, args.scale};
-  put_rows<T>(first, factor, memory.own1(), group);
+  const float one[2] = {1.0f, 1.0f};
+  if (args.cosine.data == nullptr) {
+    put_rows<T>(first, factor, memory.own1(), group);
+  } else {
+    turn_back(args, own, first);
+    put_rows<T>(first, one, memory.own1(), group);
+  }
   if constexpr (OfKeys) {
     results_ready(second);
-    const float one[2] = {1.0f, 1.0f};
     put_rows<T>(second, one, memory.own2(), group);
   }
   publish_rows(group);
@@ -241,7 +279,7 @@ __global__ void __launch_bounds__(threads, 1)
   const auto ring = memory.ring();
   const int own_head = static_cast<int>(blockIdx.x);
   if (threadIdx.x == 0) {
-    ring.start(OfKeys ? warp_size : 1);
+    ring.start(OfKeys ? warp_size : 1, groups * Memory::free_arrivals);
     start_barrier(memory.own_full(), 1);
     publish_barriers();
     const int column = own_head * Width;
@@ -311,7 +349,7 @@ __global__ void __launch_bounds__(threads, 1)
 template <class T>
 bool differentiate_on_hopper(const AttentionBackward<T>& args, const device::Queue& queue) {
   if (!is_hopper() || !is_aligned({args.q, args.k, args.v, args.dout}) ||
-      !is_aligned({args.dq, args.dk, args.dv}))
+      !is_aligned({args.dq, args.dk, args.dv}) || !in_pairs({args.cosine, args.sine}))
     return false;
   return with_width_of_head(args.width, [&](auto width) {
     const std::int32_t rows = args.visibility.row_count;

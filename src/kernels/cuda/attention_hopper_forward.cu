@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(threads, 1)
   const std::int32_t block_begin = block * own_rows;
   const std::int32_t block_end = min(rows, block_begin + own_rows);
   if (threadIdx.x == 0) {
-    key_ring.start(1);
-    value_ring.start(1);
+    key_ring.start(1, groups);
+    value_ring.start(1, groups);
     start_barrier(memory.queries_full(), 1);
     publish_barriers();
     arrive_expecting(memory.queries_full(), Memory::Own::size_bytes);

@@ -11,28 +11,38 @@ namespace {
 
 constexpr int slices = 32;
 
-template <class T, class S>
+/// Lanes take N neighbouring columns each.
+template <int N, class T, class S>
 __global__ void __launch_bounds__(warp_size* slices)
     sum_columns(Rows<const T> x, std::int64_t row_count, std::int64_t column_count, S* sum,
                 bool accumulate) {
-  __shared__ float of_slice[slices][warp_size];
+  __shared__ float of_slice[slices][warp_size * N];
   const int lane = static_cast<int>(threadIdx.x) % warp_size;
   const int slice = static_cast<int>(threadIdx.x) / warp_size;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * warp_size + lane;
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * warp_size * N;
+  const std::int64_t column = first_column + lane * N;
   const std::int64_t rows_per_slice = (row_count + slices - 1) / slices;
   const std::int64_t begin = slice * rows_per_slice;
   const std::int64_t end = min(row_count, begin + rows_per_slice);
-  float total = 0.0f;
+  float totals[N] = {};
   if (column < column_count)
-#pragma unroll 8
-    for (std::int64_t row = begin; row < end; ++row) total += to_float(*x.at(row, column));
-  of_slice[slice][lane] = total;
-  __syncthreads();
-  if (slice != 0 || column >= column_count) return;
-  float result = accumulate ? to_float(sum[column]) : 0.0f;
+#pragma unroll 16
+    for (std::int64_t row = begin; row < end; ++row) {
+      float values[N];
+      load<N>(x.at(row, column), values);
 #pragma unroll
-  for (int s = 0; s < slices; ++s) result += of_slice[s][lane];
-  sum[column] = from_float<S>(result);
+      for (int j = 0; j < N; ++j) totals[j] += values[j];
+    }
+#pragma unroll
+  for (int j = 0; j < N; ++j) of_slice[slice][lane * N + j] = totals[j];
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < warp_size * N; i += warp_size * slices) {
+    if (first_column + i >= column_count) return;
+    float result = accumulate ? to_float(sum[first_column + i]) : 0.0f;
+#pragma unroll
+    for (int s = 0; s < slices; ++s) result += of_slice[s][i];
+    sum[first_column + i] = from_float<S>(result);
+  }
 }
 
 }  // namespace
@@ -45,9 +55,19 @@ void column_sum(const ColumnSumArgs& args, device::Queue& queue) {
     with_storage(args.sum.type, [&](auto sum_tag) {
       using T = decltype(tag);
       using S = decltype(sum_tag);
-      sum_columns<T, S><<<static_cast<unsigned>((columns + warp_size - 1) / warp_size),
-                          warp_size * slices, 0, stream_of(queue)>>>(
-          rows_of<const T>(args.x), args.x.rows, columns, args.sum.as<S>(), args.accumulate);
+      // Narrow blocks: few columns have to fill the card.
+      constexpr int pair = 2;
+      const bool in_pairs = columns % pair == 0 && args.x.row_stride % pair == 0 &&
+                            reinterpret_cast<std::uintptr_t>(args.x.data) % (pair * sizeof(T)) == 0;
+      const auto launch = [&](auto n) {
+        const std::int64_t columns_of_block = warp_size * n;
+        sum_columns<n, T, S>
+            <<<static_cast<unsigned>((columns + columns_of_block - 1) / columns_of_block),
+               warp_size * slices, 0, stream_of(queue)>>>(
+                rows_of<const T>(args.x), args.x.rows, columns, args.sum.as<S>(), args.accumulate);
+      };
+      if (in_pairs) return launch(std::integral_constant<int, pair>{});
+      launch(std::integral_constant<int, 1>{});
     });
   });
 }

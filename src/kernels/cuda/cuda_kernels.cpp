@@ -23,7 +23,7 @@ const KernelTable& cuda_kernels() {
                                          .sum_squares = cuda::sum_squares,
                                          .clip_factor = cuda::clip_factor,
                                          .adamw = cuda::adamw,
-                                         .adamw_at_random = nullptr};
+                                         .adamw_at_random = cuda::adamw_at_random};
   return functions;
 }
 

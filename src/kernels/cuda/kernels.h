@@ -24,6 +24,7 @@ void fill(const FillArgs& args, device::Queue& queue);
 void sum_squares(const SumSquaresArgs& args, device::Queue& queue);
 void clip_factor(const ClipFactorArgs& args, device::Queue& queue);
 void adamw(const AdamwArgs& args, device::Queue& queue);
+void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& queue);
 
 /// sum (1) f64 [+]= values (n) f64, in order.
 void sum_in_order(const TensorView& values, const TensorView& sum, bool accumulate,

@@ -134,6 +134,86 @@ struct AdamwElements {
   }
 };
 
+/// Of bf16 alone; values as on the CPU, bit by bit.
+template <int N, class G>
+struct AdamwAtRandomElements {
+  __nv_bfloat16* weights;
+  __nv_bfloat16* moments1;
+  __nv_bfloat16* moments2;
+  const G* gradients;
+  const float* step_values;
+  const float* clip_values;
+  AdamwConstants constants;
+  AdamwAtRandomArgs args;  // for the random bits
+  std::int64_t begin;      // of the elements that the kernel takes
+
+  __device__ void operator()(std::int64_t, std::int64_t at) const {
+    if (clip_values[2] == 0.0f) return;
+    const float factor = clip_values[1];
+    const float decay = -(step_values[0] * constants.weight_decay);
+    const float step = -(step_values[0] / step_values[1]);
+    const float correction2 = step_values[2];
+    const std::uint32_t update = update_number(step_values);
+    const std::int64_t i = begin + at;
+    float weight[N];
+    float moment1[N];
+    float moment2[N];
+    float gradient[N];
+    load<N>(weights + i, weight);
+    load<N>(moments1 + i, moment1);
+    load<N>(moments2 + i, moment2);
+    load<N>(gradients + i, gradient);
+    Pack<std::uint16_t, N> rounded[3];
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const float g = gradient[j] * factor;
+      moment1[j] = fmaf(constants.beta1, moment1[j], constants.rest1 * g);
+      moment2[j] = fmaf(constants.beta2, moment2[j], constants.rest2 * g * g);
+      weight[j] = fmaf(decay, weight[j], weight[j]);
+      const float denominator = sqrtf(moment2[j]) / correction2 + constants.epsilon;
+      weight[j] = fmaf(step, moment1[j] / denominator, weight[j]);
+    }
+    // Packs begin at even elements, so that no block of bits is cut.
+#pragma unroll
+    for (int j = 0; j < N; j += 2) {
+      const std::int64_t element = args.first_element + i + j;
+      const auto bits = rounding_bits(args, update, element / 2);
+#pragma unroll
+      for (int k = 0; k < (N == 1 ? 1 : 2); ++k) {
+        const bool is_second = N == 1 ? element % 2 != 0 : k != 0;
+        const std::uint32_t first = is_second ? bits[2] : bits[0];
+        const std::uint32_t second = is_second ? bits[3] : bits[1];
+        rounded[0].values[j + k] = round_at_random(weight[j + k], first);
+        rounded[1].values[j + k] = round_at_random(moment1[j + k], first >> 16);
+        rounded[2].values[j + k] = round_at_random(moment2[j + k], second);
+      }
+    }
+    const auto put = [i](__nv_bfloat16* to, const Pack<std::uint16_t, N>& pack) {
+      *reinterpret_cast<Pack<std::uint16_t, N>*>(to + i) = pack;
+    };
+    put(weights, rounded[0]);
+    put(moments1, rounded[1]);
+    put(moments2, rounded[2]);
+  }
+};
+
+AdamwConstants constants_of(double beta1, double beta2, float epsilon, float weight_decay) {
+  return {.beta1 = static_cast<float>(beta1),
+          .beta2 = static_cast<float>(beta2),
+          .rest1 = static_cast<float>(1.0 - beta1),
+          .rest2 = static_cast<float>(1.0 - beta2),
+          .epsilon = epsilon,
+          .weight_decay = weight_decay};
+}
+
+/// How many of the first elements can be taken in packs.
+std::int64_t elements_in_packs(std::int64_t elements, std::initializer_list<TensorView> vectors) {
+  const std::int64_t in_packs = elements / pack_elements * pack_elements;
+  for (const TensorView& view : vectors)
+    if (!packs({vector(view.data, view.type, in_packs)})) return 0;
+  return in_packs;
+}
+
 }  // namespace
 
 void sum_in_order(const TensorView& values, const TensorView& sum, bool accumulate,
@@ -173,18 +253,10 @@ void clip_factor(const ClipFactorArgs& args, device::Queue& queue) {
 void adamw(const AdamwArgs& args, device::Queue& queue) {
   check_shapes(args);
   const std::int64_t elements = args.master.element_count();
-  const AdamwConstants constants{.beta1 = static_cast<float>(args.beta1),
-                                 .beta2 = static_cast<float>(args.beta2),
-                                 .rest1 = static_cast<float>(1.0 - args.beta1),
-                                 .rest2 = static_cast<float>(1.0 - args.beta2),
-                                 .epsilon = args.epsilon,
-                                 .weight_decay = args.weight_decay};
-  const auto of_packs = [&](const TensorView& view) {
-    return vector(view.data, view.type, elements / pack_elements * pack_elements);
-  };
-  const bool packed = packs({of_packs(args.master), of_packs(args.moment1), of_packs(args.moment2),
-                             of_packs(args.gradient), of_packs(args.weight)});
-  const std::int64_t in_packs = packed ? elements / pack_elements * pack_elements : 0;
+  const AdamwConstants constants =
+      constants_of(args.beta1, args.beta2, args.epsilon, args.weight_decay);
+  const std::int64_t in_packs = elements_in_packs(
+      elements, {args.master, args.moment1, args.moment2, args.gradient, args.weight});
   const DType weight_type = args.weight.data != nullptr ? args.weight.type : DType::f32;
   with_storage(args.gradient.type, [&](auto gradient_tag) {
     with_storage(weight_type, [&](auto weight_tag) {
@@ -201,6 +273,27 @@ void adamw(const AdamwArgs& args, device::Queue& queue) {
       run(std::integral_constant<int, pack_elements>{}, 0, in_packs);
       run(std::integral_constant<int, 1>{}, in_packs, elements);
     });
+  });
+}
+
+void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& queue) {
+  check_shapes(args);
+  const std::int64_t elements = args.weight.element_count();
+  const AdamwConstants constants =
+      constants_of(args.beta1, args.beta2, args.epsilon, args.weight_decay);
+  const std::int64_t in_packs =
+      elements_in_packs(elements, {args.weight, args.moment1, args.moment2, args.gradient});
+  with_storage(args.gradient.type, [&](auto gradient_tag) {
+    using G = decltype(gradient_tag);
+    const auto run = [&](auto n, std::int64_t begin, std::int64_t end) {
+      map<n>(1, end - begin, queue,
+             AdamwAtRandomElements<n, G>{
+                 args.weight.as<__nv_bfloat16>(), args.moment1.as<__nv_bfloat16>(),
+                 args.moment2.as<__nv_bfloat16>(), args.gradient.as<G>(),
+                 args.step_values.as<float>(), args.clip.as<float>(), constants, args, begin});
+    };
+    run(std::integral_constant<int, pack_elements>{}, 0, in_packs);
+    run(std::integral_constant<int, 1>{}, in_packs, elements);
   });
 }
 

@@ -109,6 +109,7 @@ struct BackwardArgs {
   const float* rstd;
   Rows<const T> dy;
   Rows<T> dx;
+  Rows<T> y;       // none: null
   float* partial;  // (blocks of rows, width)
   std::int64_t row_count;
   std::int64_t groups;
@@ -170,6 +171,11 @@ __global__ void __launch_bounds__(most_backward_threads) differentiate(BackwardA
         dweight[p][j] = fmaf(dy[p][j], normalized, dweight[p][j]);
       }
       store<N>(args.dx.at(row, column + i), result);
+      if (args.y.data == nullptr) continue;
+      float again[N];
+#pragma unroll
+      for (int j = 0; j < N; ++j) again[j] = to_float(from_float<T>(x[p][j] * rstd)) * weight[p][j];
+      store<N>(args.y.at(row, column + i), again);
     }
   }
 
@@ -241,8 +247,11 @@ __global__ void __launch_bounds__(team_count* team_threads, 1)
   __syncthreads();
   float dweight[Packs][n] = {};
   int parity = 0;
-  for (std::int64_t item = begin * args.groups + team; item < end * args.groups;
-       item += team_count, parity ^= 1) {
+  // Every team comes to as many barriers, also those that have no row in the last round.
+  for (std::int64_t first = begin * args.groups; first < end * args.groups;
+       first += team_count, parity ^= 1) {
+    const std::int64_t item = first + team;
+    const bool has_item = item < end * args.groups;
     const std::int64_t row = item / args.groups;
     const std::int64_t column = (item - row * args.groups) * args.width;
     Held<T> x[Packs];
@@ -250,16 +259,16 @@ __global__ void __launch_bounds__(team_count* team_threads, 1)
     Held<T> dx[Packs];
 #pragma unroll
     for (int p = 0; p < Packs; ++p) {
-      if (column_of(p) >= width) continue;
+      if (!has_item || column_of(p) >= width) continue;
       x[p].load(args.x.at(row, column + column_of(p)));
       dy[p].load(args.dy.at(row, column + column_of(p)));
       if (args.accumulate_dx) dx[p].load(args.dx.at(row, column + column_of(p)));
     }
-    const float rstd = args.rstd[item];
+    const float rstd = has_item ? args.rstd[item] : 0.0f;
     float dot = 0.0f;
 #pragma unroll
     for (int p = 0; p < Packs; ++p) {
-      if (column_of(p) >= width) continue;
+      if (!has_item || column_of(p) >= width) continue;
       const Pack<T, n> weight = weights_of(p);
 #pragma unroll
       for (int j = 0; j < n; ++j)
@@ -269,6 +278,7 @@ __global__ void __launch_bounds__(team_count* team_threads, 1)
     // Sums of the row before may still be read: this row has the other place.
     if (member % warp_size == 0) sums[parity][team][member / warp_size] = dot;
     asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(team_threads) : "memory");
+    if (!has_item) break;
     dot = 0.0f;
 #pragma unroll
     for (int warp = 0; warp < warps; ++warp) dot += sums[parity][team][warp];
@@ -289,6 +299,11 @@ __global__ void __launch_bounds__(team_count* team_threads, 1)
         dweight[p][j] = fmaf(dy[p].at(j), normalized, dweight[p][j]);
       }
       store<n>(args.dx.at(row, column + column_of(p)), result);
+      if (args.y.data == nullptr) continue;
+#pragma unroll
+      for (int j = 0; j < n; ++j)
+        result[j] = to_float(from_float<T>(x[p].at(j) * rstd)) * to_float(weight.values[j]);
+      store<n>(args.y.at(row, column + column_of(p)), result);
     }
   }
   __syncthreads();
@@ -335,18 +350,31 @@ bool differentiate_wide(const BackwardArgs<T>& args, const device::Queue& queue)
   });
 }
 
-constexpr int sum_threads = 64;
+constexpr int sum_slices = 8;
 
-/// dweight [+]= partial sums in order of their blocks. Loads run ahead of the chain of additions.
+/// dweight [+]= partial sums: a warp's lanes are columns, its block's warps take slices of the blocks in order, and the
+/// slices are added in order.
 template <class T>
-__global__ void __launch_bounds__(sum_threads)
+__global__ void __launch_bounds__(warp_size* sum_slices)
     sum_partials(const float* partial, std::int64_t block_count, std::int64_t width, T* dweight,
                  bool accumulate) {
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * sum_threads + threadIdx.x;
-  if (column >= width) return;
-  float sum = accumulate ? to_float(dweight[column]) : 0.0f;
+  __shared__ float of_slice[sum_slices][warp_size];
+  const int lane = static_cast<int>(threadIdx.x) % warp_size;
+  const int slice = static_cast<int>(threadIdx.x) / warp_size;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * warp_size + lane;
+  const std::int64_t blocks_of_slice = (block_count + sum_slices - 1) / sum_slices;
+  const std::int64_t begin = slice * blocks_of_slice;
+  const std::int64_t end = min(block_count, begin + blocks_of_slice);
+  float total = 0.0f;
+  if (column < width)
 #pragma unroll 16
-  for (std::int64_t block = 0; block < block_count; ++block) sum += partial[block * width + column];
+    for (std::int64_t block = begin; block < end; ++block) total += partial[block * width + column];
+  of_slice[slice][lane] = total;
+  __syncthreads();
+  if (slice != 0 || column >= width) return;
+  float sum = accumulate ? to_float(dweight[column]) : 0.0f;
+#pragma unroll
+  for (int s = 0; s < sum_slices; ++s) sum += of_slice[s][lane];
   dweight[column] = from_float<T>(sum);
 }
 
@@ -430,23 +458,25 @@ void rms_norm_backward(const RmsNormBackwardArgs& args, device::Queue& queue) {
                                      .rstd = args.rstd.as<float>(),
                                      .dy = rows_of<const T>(args.dy),
                                      .dx = rows_of<T>(args.dx),
+                                     .y = rows_of<T>(args.y),
                                      .partial = args.scratch.as<float>(),
                                      .row_count = args.x.rows,
                                      .groups = args.groups,
                                      .width = width,
                                      .accumulate_dx = args.accumulate_dx};
-      const bool packed = packs({group_of(args.x, width), group_of(args.dy, width),
-                                 group_of(args.dx, width), args.weight, args.scratch}) &&
-                          width % pack_elements == 0;
+      const bool packed =
+          packs({group_of(args.x, width), group_of(args.dy, width), group_of(args.dx, width),
+                 group_of(args.y, width), args.weight, args.scratch}) &&
+          width % pack_elements == 0;
       if constexpr (!std::is_same_v<T, float>)
         if (packed && differentiate_wide(backward, queue)) return;
       with_width(packed, [&](auto n) { differentiate_groups<n>(backward, queue); });
     });
   with_storage(args.dweight.type, [&](auto tag) {
     using T = decltype(tag);
-    sum_partials<T><<<static_cast<unsigned>((width + sum_threads - 1) / sum_threads), sum_threads,
-                      0, stream_of(queue)>>>(args.scratch.as<float>(), blocks, width,
-                                             args.dweight.as<T>(), args.accumulate_dweight);
+    sum_partials<T><<<static_cast<unsigned>((width + warp_size - 1) / warp_size),
+                      warp_size * sum_slices, 0, stream_of(queue)>>>(
+        args.scratch.as<float>(), blocks, width, args.dweight.as<T>(), args.accumulate_dweight);
   });
 }
 

@@ -97,7 +97,7 @@ void attention_cached(const AttentionCachedArgs& args, device::Queue& /*queue*/)
   }
 }
 
-void attention_backward(const AttentionBackwardArgs& args, device::Queue& /*queue*/) {
+void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue) {
   const AttentionShape shape = check_shapes(args);
   const std::int64_t group = shape.query_heads / shape.key_heads;
   const std::int64_t width = shape.head_width;
@@ -133,6 +133,11 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& /*queu
   store_all(args.dq, dq);
   store_all(args.dk, dk);
   store_all(args.dv, dv);
+  if (args.cosine.data == nullptr) return;
+  for (const TensorView& x : {args.dq, args.dk})
+    rope_apply(
+        {.x = x, .cosine = args.cosine, .sine = args.sine, .head_width = width, .inverse = true},
+        queue);
 }
 
 }  // namespace underkeel::kernels::reference

@@ -52,6 +52,10 @@ void rms_norm_backward(const RmsNormBackwardArgs& args, device::Queue& /*queue*/
         double dx = rstd * (load(args.weight, i) * load(args.dy, row, column) - normalized * dot);
         if (args.accumulate_dx) dx += load(args.dx, row, column);
         store(args.dx, row, column, dx);
+        if (args.y.data != nullptr) {
+          store(args.y, row, column, normalized);  // rounded before the weight comes in
+          store(args.y, row, column, load(args.y, row, column) * load(args.weight, i));
+        }
       }
     }
   }

@@ -212,6 +212,14 @@ void attention_backward(const AttentionBackwardArgs& args, device::Queue& queue)
                             *reinterpret_cast<BackwardBuffers*>(slot.data()));
     });
   });
+  if (args.cosine.data == nullptr) return;
+  for (const TensorView& x : {args.dq, args.dk})
+    rope_apply({.x = x,
+                .cosine = args.cosine,
+                .sine = args.sine,
+                .head_width = shape.head_width,
+                .inverse = true},
+               queue);
 }
 
 }  // namespace underkeel::kernels::cpu::UNDERKEEL_INSTRUCTION_SET

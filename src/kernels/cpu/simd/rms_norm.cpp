@@ -36,10 +36,10 @@ void normalize(const T* x, const T* weight, T* y, float* rstd, std::int64_t widt
   }
 }
 
-/// dx of one group, and its part of the weight's gradient into `dweight` (f32).
+/// dx of one group, its part of the weight's gradient into `dweight` (f32), and y unless that is null.
 template <class T>
-void differentiate(const T* x, const T* weight, const T* dy, T* dx, float* dweight, float rstd,
-                   std::int64_t width, bool accumulate_dx) {
+void differentiate(const T* x, const T* weight, const T* dy, T* dx, T* y, float* dweight,
+                   float rstd, std::int64_t width, bool accumulate_dx) {
   const float dot = sum_vectors(width, [&](std::int64_t i, std::int64_t left, Vec sum) {
     const Vec scaled = load_up_to(weight + i, left) * load_up_to(dy + i, left);
     return fma(scaled, load_up_to(x + i, left), sum);
@@ -55,6 +55,8 @@ void differentiate(const T* x, const T* weight, const T* dy, T* dx, float* dweig
     if (accumulate_dx) result = result + load_up_to(dx + i, left);
     store_up_to(dx + i, result, left);
     store_up_to(dweight + i, fma(gradient, normalized, load_up_to(dweight + i, left)), left);
+    if (y != nullptr)
+      store_up_to(y + i, round_to_storage<T>(normalized) * load_up_to(weight + i, left), left);
   }
 }
 
@@ -90,7 +92,8 @@ void rms_norm_backward(const RmsNormBackwardArgs& args, device::Queue& queue) {
           differentiate(
               row_of<T>(args.x, row) + group * width, args.weight.as<T>(),
               row_of<T>(args.dy, row) + group * width, row_of<T>(args.dx, row) + group * width,
-              dweight, args.rstd.as<float>()[row * args.groups + group], width, args.accumulate_dx);
+              args.y.data != nullptr ? row_of<T>(args.y, row) + group * width : nullptr, dweight,
+              args.rstd.as<float>()[row * args.groups + group], width, args.accumulate_dx);
     });
   });
   with_storage(args.dweight.type, [&](auto tag) {
