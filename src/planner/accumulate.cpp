@@ -1,7 +1,8 @@
 // Lets products add straight into the gradient's home where nothing stands between them.
-// Needs: a micro-step that writes whole units' micro_gradients, one rank, f32 homes, a GPU. Gives: the same
+// Needs: a micro-step that writes whole units' micro_gradients, one rank, a GPU. Gives: the same
 // operations on the homes, adding in every micro-step but the first of a window; no micro_gradient and no
-// pass over it. A product's f32 result is added once, unrounded (docs/decisions/0010).
+// pass over it. A product's f32 result is added once, unrounded, and the sum is rounded where the home is
+// narrower (docs/decisions/0010).
 
 #include <unordered_map>
 
@@ -35,7 +36,7 @@ GradientOutput gradient_output(plan::Kernel kernel) {
 }  // namespace
 
 bool accumulates_in_place(const Request& request) {
-  return request.on_gpu && request.world_size == 1 && request.accumulate_type == DType::f32;
+  return request.on_gpu && request.world_size == 1;
 }
 
 void accumulate_in_place(Builder& builder, std::vector<Op>& ops, bool first) {
@@ -53,8 +54,9 @@ void accumulate_in_place(Builder& builder, std::vector<Op>& ops, bool first) {
       UK_CHECK(output.adds != nullptr && i == output.operand,
                "a micro-step's gradient has another use than the sum over the window");
       operand.buffer = found->second;
-      operand.offset_bytes = operand.offset_bytes * bits_of(DType::f32) / bits_of(operand.type);
-      operand.type = DType::f32;
+      const DType type = builder.schedule.buffer(found->second).type;
+      operand.offset_bytes = operand.offset_bytes * bits_of(type) / bits_of(operand.type);
+      operand.type = type;
       if (!first) body->*output.adds = true;
       if (body->*output.adds) operand.access = plan::Access::read_write;
     }

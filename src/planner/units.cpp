@@ -87,8 +87,10 @@ void give_homes(Builder& builder, UnitId id) {
   const DType moment_type = request.keeps_masters ? DType::f32 : builder.type();
   unit.moment1 = home("exp_avg", BufferKind::optimizer, moment_type, unit.optimizer_sharded);
   unit.moment2 = home("exp_avg_sq", BufferKind::optimizer, moment_type, unit.optimizer_sharded);
-  unit.gradient =
-      home("gradient", BufferKind::gradients, request.accumulate_type, unit.gradient_sharded);
+  // What is written in f32 and has no copy beside its home (accumulate.cpp) stays f32.
+  const bool is_wide = accumulates_in_place(request) && unit.micro_gradient_type == DType::f32;
+  unit.gradient = home("gradient", BufferKind::gradients,
+                       is_wide ? DType::f32 : request.accumulate_type, unit.gradient_sharded);
   buffers.micro_gradient =
       builder.add_buffer({.name = unit.name + ".micro_gradient",
                           .kind = BufferKind::gradients,

@@ -10,10 +10,6 @@ namespace underkeel::train {
 
 namespace {
 
-/// The update without masters has no CUDA kernel.
-constexpr const char* no_pure_bf16 =
-    "pure_bf16 on a GPU is not built yet: its update (adamw_at_random) is for the CPU alone";
-
 struct Choice {
   bool is_gpu = false;
   std::vector<device::GpuFacts> gpus;
@@ -25,12 +21,6 @@ Result<Choice> choose(const spec::RunConfig& run, int ranks_on_node) {
   auto gpus = device::find_gpus();
   if (!gpus && run.device == "auto") return Choice{};
   if (!gpus) return tl::unexpected(gpus.error());
-  if (run.precision == spec::Precision::pure_bf16) {
-    if (run.device == "cuda")
-      return fail(ErrorCode::unsupported, no_pure_bf16, "underkeel.device",
-                  "write bf16: true in place of pure_bf16, or set it to cpu");
-    return Choice{false, std::move(*gpus)};
-  }
   const auto count = static_cast<int>(gpus->size());
   if (count >= ranks_on_node) return Choice{true, std::move(*gpus)};
   if (run.device == "cuda")
@@ -54,9 +44,7 @@ Result<std::shared_ptr<device::Gpu>> choose_gpu(const spec::RunConfig& run, Plac
                                                 std::vector<std::string>& notes) {
   UK_TRY(choice, choose(run, place.rank_count));
   if (!choice.is_gpu) {
-    if (!choice.gpus.empty() && run.precision == spec::Precision::pure_bf16)
-      notes.push_back(fmt::format("device auto: the CPU, since {}", no_pure_bf16));
-    else if (!choice.gpus.empty())
+    if (!choice.gpus.empty())
       notes.push_back(
           fmt::format("device auto: the CPU, since {} ranks would share {} ({})", place.rank_count,
                       choice.gpus.size() == 1 ? std::string("one GPU")
