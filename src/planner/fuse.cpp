@@ -1,8 +1,9 @@
 // Joins operations that a GPU does in one pass over its memory.
 // Needs: all segments, after serve_gpu(), before lanes and lifetimes. Gives: the same values with fewer reads and writes:
 //  - a copy of the residual stream and the product that is added to the copy: the product adds the original on its way out;
-//  - SwiGLU that is computed again for the gradient of the weight after it: its own backward pass has gate and up at hand,
-//    and writes it where it has read the gradient; that product then comes after it.
+//  - SwiGLU, or a norm, that is computed again for the gradient of the weight after it: its own backward pass has its inputs
+//    at hand, and writes it where it has read the gradient; that product then comes after it;
+//  - rotations: of q and k in one pass where they lie side by side, and back again as attention's gradients are written.
 
 #include <algorithm>
 
@@ -30,8 +31,15 @@ class Fusion {
 
   void run() {
     for (std::size_t i = 0; i + 1 < ops_.size(); ++i) add_on_the_way_out(i);
-    for (std::size_t i = 0; i < ops_.size(); ++i)
-      if (compute_of(ops_[i], Kernel::swiglu_backward) != nullptr) make_swiglu_again(i);
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (compute_of(ops_[i], Kernel::swiglu_backward) != nullptr)
+        make_again(i, {.forward = Kernel::swiglu_forward, .result = 2, .gradient = 2, .again = 5});
+      if (compute_of(ops_[i], Kernel::rms_norm_backward) != nullptr)
+        make_again(i,
+                   {.forward = Kernel::rms_norm_forward, .result = 2, .gradient = 3, .again = 7});
+    }
+    for (std::size_t i = 0; i + 1 < ops_.size(); ++i) rotate_side_by_side(i);
+    for (std::size_t i = 0; i + 2 < ops_.size(); ++i) turn_back_on_the_way_out(i);
   }
 
  private:
@@ -55,21 +63,30 @@ class Fusion {
     ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(at));
   }
 
-  /// swiglu -> a; dw = dy^T a; da = dy w; swiglu backward from da
-  /// becomes da = dy w; swiglu backward from da, a -> da; dw = dy^T da.
-  void make_swiglu_again(std::size_t backward_at) {
-    Compute& backward = *compute_of(ops_[backward_at], Kernel::swiglu_backward);
-    const BufferId gate_up = backward.operands[0].buffer;
-    const Operand gradient = backward.operands[2];
+  /// Where a kernel and its backward pass have what make_again() needs; operand 0 of both is the kernel's input.
+  struct Remade {
+    Kernel forward;
+    std::size_t result;    // of the forward kernel
+    std::size_t gradient;  // of that result, which the backward kernel reads
+    std::size_t again;     // the backward kernel's output that is the result once more
+  };
+
+  /// f -> a; dw = dy^T a; da = dy w; f backward from da
+  /// becomes da = dy w; f backward from da, a -> da; dw = dy^T da.
+  void make_again(std::size_t backward_at, const Remade& places) {
+    Compute& backward = std::get<Compute>(ops_[backward_at].body);
+    const Operand input = backward.operands[0];
+    const Operand gradient = backward.operands[places.gradient];
     std::size_t forward_at = backward_at;
     while (forward_at > 0) {
-      const Compute* body = compute_of(ops_[--forward_at], Kernel::swiglu_forward);
-      if (body != nullptr && body->operands[0].buffer == gate_up) break;
+      const Compute* body = compute_of(ops_[--forward_at], places.forward);
+      if (body != nullptr && is_same(body->operands[0], input)) break;
     }
-    const Compute* forward = compute_of(ops_[forward_at], Kernel::swiglu_forward);
-    if (forward == nullptr || forward->operands[0].buffer != gate_up) return;
-    const BufferId result = forward->operands[2].buffer;
-    // What else uses it must be the one product; without recomputation the layer's own product is another.
+    const Compute* forward = compute_of(ops_[forward_at], places.forward);
+    if (forward == nullptr || !is_same(forward->operands[0], input)) return;
+    const BufferId result = forward->operands[places.result].buffer;
+    // Nothing else that it makes may be needed, and its result by the one product alone; without recomputation the
+    // layer's own product is another.
     std::size_t product_at = 0;
     std::size_t use_count = 0;
     for (std::size_t i = 0; i < ops_.size(); ++i)
@@ -82,9 +99,14 @@ class Fusion {
     if (product == nullptr || product->operands[1].buffer != result) return;
     for (std::size_t i = product_at + 1; i <= backward_at; ++i)
       if (meets(ops_[i], ops_[product_at], result)) return;
+    for (const Operand& operand : forward->operands)
+      if (plan::writes(operand.access) && operand.buffer != result &&
+          !is_written_before(forward_at, operand.buffer))
+        return;
 
     Operand out = gradient;
     out.access = Access::write;
+    backward.operands.resize(std::max(backward.operands.size(), places.again));
     backward.operands.push_back(out);
     Operand& right = product->operands[1];
     right = gradient;
@@ -94,6 +116,58 @@ class Fusion {
                 begin + static_cast<std::ptrdiff_t>(product_at) + 1,
                 begin + static_cast<std::ptrdiff_t>(backward_at) + 1);
     ops_.erase(begin + static_cast<std::ptrdiff_t>(forward_at));
+  }
+
+  /// Two rotations by the same angles, of columns that lie side by side, become one.
+  void rotate_side_by_side(std::size_t at) {
+    Compute* one = compute_of(ops_[at], Kernel::rope_apply);
+    const Compute* other = compute_of(ops_[at + 1], Kernel::rope_apply);
+    if (one == nullptr || other == nullptr || one->inverse != other->inverse) return;
+    Operand& left = one->operands[0];
+    const Operand& right = other->operands[0];
+    const bool joins = left.buffer == right.buffer && left.row_stride == right.row_stride &&
+                       right.offset_bytes == left.offset_bytes + bytes_of(left.type, left.columns);
+    if (!joins || one->head_width != other->head_width ||
+        !is_same(one->operands[1], other->operands[1]) ||
+        !is_same(one->operands[2], other->operands[2]))
+      return;
+    left.columns += right.columns;
+    ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+
+  /// attention backward -> dq, dk; dk and dq are turned back becomes one operation.
+  void turn_back_on_the_way_out(std::size_t at) {
+    Compute* attention = compute_of(ops_[at], Kernel::attention_backward);
+    const Compute* of_keys = compute_of(ops_[at + 1], Kernel::rope_apply);
+    const Compute* of_queries = compute_of(ops_[at + 2], Kernel::rope_apply);
+    if (attention == nullptr || of_keys == nullptr || of_queries == nullptr) return;
+    constexpr std::size_t dq = 7;
+    constexpr std::size_t dk = 8;
+    constexpr std::size_t tables = 11;  // after the scratch
+    if (!is_same(of_keys->operands[0], attention->operands[dk]) ||
+        !is_same(of_queries->operands[0], attention->operands[dq]) || !of_keys->inverse ||
+        !of_queries->inverse)
+      return;
+    UK_CHECK(attention->operands.size() == tables, "attention's gradient without its scratch");
+    attention->operands.push_back(of_keys->operands[1]);
+    attention->operands.push_back(of_keys->operands[2]);
+    const auto first = ops_.begin() + static_cast<std::ptrdiff_t>(at) + 1;
+    ops_.erase(first, first + 2);
+  }
+
+  /// Whether two operands are the same elements.
+  static bool is_same(const Operand& one, const Operand& other) {
+    return one.buffer == other.buffer && one.offset_bytes == other.offset_bytes &&
+           one.columns == other.columns && one.row_stride == other.row_stride;
+  }
+
+  bool is_written_before(std::size_t at, BufferId buffer) const {
+    bool found = false;
+    for (std::size_t i = 0; i < at; ++i)
+      plan::for_each_use(schedule_, ops_[i], [&](BufferId id, Access access) {
+        found = found || (id == buffer && plan::writes(access));
+      });
+    return found;
   }
 
   bool uses(const Op& op, BufferId buffer) const {

@@ -92,6 +92,8 @@ class Recomputation {
     reruns_.push_back(std::move(run));
   }
 
+  void keep(BufferId id) { kept_.insert(id); }
+
   void apply() {
     std::stable_sort(reruns_.begin(), reruns_.end(),
                      [](const Rerun& a, const Rerun& b) { return a.before < b.before; });
@@ -146,6 +148,16 @@ class Recomputation {
   std::vector<Rerun> reruns_;
 };
 
+/// Results of a norm that are kept on a GPU although the norm is re-run: a number a row, with which the norm's own
+/// backward pass re-makes the rest (fuse.cpp).
+BufferId kept_of(const Op& op) {
+  constexpr std::size_t rstd = 3;
+  const Compute& body = compute_of(op);
+  return body.kernel == plan::Kernel::rms_norm_forward && body.groups == 1
+             ? body.operands[rstd].buffer
+             : plan::no_buffer;
+}
+
 bool is_cheap(const Op& op) {
   const plan::Kernel kernel = compute_of(op).kernel;
   return kernel == plan::Kernel::rms_norm_forward || kernel == plan::Kernel::swiglu_forward;
@@ -186,8 +198,11 @@ void recompute(Builder& builder, const std::vector<Op>& forward, std::vector<Op>
       recomputation.rerun(layer);
       continue;
     }
-    for (std::size_t i = 0; i < layer.size(); ++i)
-      if (is_cheap(*layer[i])) recomputation.rerun(with_followers(layer, i));
+    for (std::size_t i = 0; i < layer.size(); ++i) {
+      if (!is_cheap(*layer[i])) continue;
+      if (builder.request.on_gpu) recomputation.keep(kept_of(*layer[i]));
+      recomputation.rerun(with_followers(layer, i));
+    }
   }
   recomputation.apply();
 }
