@@ -39,8 +39,12 @@ void widen(const std::byte* from, DType type, std::int64_t count, float* into) {
   }
 }
 
-ModelFolderSource::ModelFolderSource(io::FileSystem& files, io::ModelFiles model)
-    : files_(files), model_(std::move(model)), chunk_(chunk_bytes) {}
+ModelFolderSource::ModelFolderSource(io::FileSystem& files, io::ModelFiles model, int thread_count)
+    : files_(files),
+      model_(std::move(model)),
+      pool_(thread_count),
+      chunks_(static_cast<std::size_t>(thread_count), std::vector<std::byte>(chunk_bytes)),
+      results_(chunks_.size()) {}
 
 Result<void> ModelFolderSource::read(const plan::UnitTensor& tensor, plan::StatePart part,
                                      std::int64_t begin, std::int64_t end, float* into) {
@@ -64,15 +68,30 @@ Result<void> ModelFolderSource::read(const plan::UnitTensor& tensor, plan::State
     UK_TRY(opened, files_.open(found->path));
     file = open_.emplace(found->path, std::move(opened)).first;
   }
+  bytes_read_ += bytes_of(*entry.type, end - begin);
+  const auto slots = static_cast<std::int64_t>(chunks_.size());
+  const std::int64_t share = (end - begin + slots - 1) / slots;
+  pool_.parallel_for(slots, [&](std::int64_t slot) {
+    const std::int64_t from = std::min(end, begin + slot * share);
+    const auto place = static_cast<std::size_t>(slot);
+    results_[place] = read_range(file->second, entry, from, std::min(end, from + share),
+                                 into + (from - begin), place);
+  });
+  for (Result<void>& result : results_) UK_TRY_VOID(std::move(result));
+  return {};
+}
+
+Result<void> ModelFolderSource::read_range(const io::File& file, const io::TensorEntry& entry,
+                                           std::int64_t begin, std::int64_t end, float* into,
+                                           std::size_t slot) {
   const DType type = *entry.type;
+  std::vector<std::byte>& chunk = chunks_[slot];
   const std::int64_t chunk_elements = chunk_bytes * 8 / bits_of(type);
   for (std::int64_t at = begin; at < end; at += chunk_elements) {
     const std::int64_t count = std::min(chunk_elements, end - at);
     const auto bytes = static_cast<std::size_t>(bytes_of(type, count));
-    UK_TRY_VOID(
-        file->second.read(std::span(chunk_.data(), bytes), entry.begin + bytes_of(type, at)));
-    bytes_read_ += static_cast<std::int64_t>(bytes);
-    widen(chunk_.data(), type, count, into + (at - begin));
+    UK_TRY_VOID(file.read(std::span(chunk.data(), bytes), entry.begin + bytes_of(type, at)));
+    widen(chunk.data(), type, count, into + (at - begin));
   }
   return {};
 }

@@ -5,26 +5,33 @@
 #include <string>
 #include <vector>
 
+#include "device/thread_pool.h"
 #include "exec/state_io.h"
 #include "io/model_files.h"
 #include "spec/model_spec.h"
 
 namespace underkeel::train {
 
-/// Reads ranges of tensors from safetensors files with pread, converting to f32 through a fixed buffer.
+/// Reads ranges of tensors from safetensors files with pread, converting to f32 through a fixed buffer for each thread.
 class ModelFolderSource : public exec::StateSource {
  public:
-  ModelFolderSource(io::FileSystem& files, io::ModelFiles model);
+  ModelFolderSource(io::FileSystem& files, io::ModelFiles model, int thread_count = 1);
   Result<void> read(const plan::UnitTensor& tensor, plan::StatePart part, std::int64_t begin,
                     std::int64_t end, float* into) override;
   /// Bytes read so far.
   std::int64_t bytes_read() const { return bytes_read_; }
 
  private:
+  /// Elements [begin, end) through chunk `slot`.
+  Result<void> read_range(const io::File& file, const io::TensorEntry& entry, std::int64_t begin,
+                          std::int64_t end, float* into, std::size_t slot);
+
   io::FileSystem& files_;
   io::ModelFiles model_;
   std::map<std::string, io::File> open_;  // by path
-  std::vector<std::byte> chunk_;
+  device::ThreadPool pool_;
+  std::vector<std::vector<std::byte>> chunks_;  // by slot
+  std::vector<Result<void>> results_;
   std::int64_t bytes_read_ = 0;
 };
 
