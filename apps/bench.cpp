@@ -21,7 +21,7 @@ struct Words {
   std::string model;
   std::string device = "auto";
   std::string recompute = "auto";
-  bool f32 = false;
+  std::string precision = "bf16";
   train::BenchStepRequest request;
 };
 
@@ -36,7 +36,10 @@ Result<void> run(Words words) {
     request.model = std::move(model);
   }
   request.run.device = words.device;
-  request.run.precision = words.f32 ? spec::Precision::f32 : spec::Precision::bf16;
+  request.run.precision = words.precision == "f32"         ? spec::Precision::f32
+                          : words.precision == "fp16"      ? spec::Precision::f16
+                          : words.precision == "pure_bf16" ? spec::Precision::pure_bf16
+                                                           : spec::Precision::bf16;
   request.run.recompute = words.recompute == "none"    ? spec::Recompute::none
                           : words.recompute == "cheap" ? spec::Recompute::cheap
                           : words.recompute == "block" ? spec::Recompute::block
@@ -57,9 +60,12 @@ Result<void> run(Words words) {
                report.predicted_step_s, 100 * (report.predicted_step_s / report.median_step_s - 1));
   if (report.floor_step_s > 0)
     fmt::print(
-        "floor {:.4g} s: its products and attention alone, {:.0f} tokens/s; the step reaches "
+        "floor {:.4g} s: its products and attention alone{}, {:.0f} tokens/s; the step reaches "
         "{:.1f}%\n",
-        report.floor_step_s, static_cast<double>(report.tokens_per_step) / report.floor_step_s,
+        report.floor_step_s,
+        report.floor_pieces > 1 ? fmt::format(" in {} pieces a micro-step", report.floor_pieces)
+                                : "",
+        static_cast<double>(report.tokens_per_step) / report.floor_step_s,
         100 * report.floor_step_s / report.median_step_s);
   if (report.floor_overflowed)
     fmt::print("floor not measured: numbers overflow where nothing runs between products\n");
@@ -67,6 +73,8 @@ Result<void> run(Words words) {
   for (const double s : report.step_s) fmt::print(" {:.4f}", s);
   fmt::print(" s\nlosses");
   for (const double loss : report.losses) fmt::print(" {:.9g}", loss);
+  if (report.skipped_steps > 0)
+    fmt::print("\n{} steps without an update: gradients were not finite", report.skipped_steps);
   fmt::print("\nstart {:.1f} s, device arena {}", report.start_s,
              format_bytes(report.device_bytes));
   if (report.driver_bytes > 0)
@@ -150,7 +158,9 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   step->add_option("--floor", words->request.floor_s,
                    "seconds to run the step's products and attention alone; 0: not at all (10)")
       ->check(CLI::Range(0, 3600));
-  step->add_flag("--f32", words->f32, "f32 instead of bf16 with f32 master weights");
+  step->add_option("--precision", words->precision,
+                   "bf16 or fp16, both with f32 master weights, pure_bf16 or f32 (bf16)")
+      ->check(CLI::IsMember({"bf16", "fp16", "pure_bf16", "f32"}));
   step->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
 }
 

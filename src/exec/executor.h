@@ -80,8 +80,13 @@ class Executor {
   /// Fills passing buffers with noise, then runs the segment's products and attentions alone, in list order and back to
   /// back: the least that its arithmetic takes. One rank on a GPU. Passing buffers hold no results of a step afterwards,
   /// and gradients have been added to. Numbers may overflow, since nothing between products keeps them small; they then
-  /// need less power than a step's.
-  Result<ProductsTime> run_products(plan::SegmentKind kind, const Inputs& inputs);
+  /// need less power than a step's. In several pieces they are filled anew before each, while time stands still.
+  struct ProductsHow {
+    int pieces = 1;
+    bool looks_for_overflow = true;  // also while time stands still, but the card rests meanwhile
+  };
+  Result<ProductsTime> run_products(plan::SegmentKind kind, const Inputs& inputs,
+                                    const ProductsHow& how);
 
   /// Resident bytes of one space's arena as the kernel, or on a GPU the driver, reports them.
   Result<std::int64_t> resident_bytes(plan::MemorySpace space) const;

@@ -97,7 +97,7 @@ void gather_weights(Builder& builder, std::vector<Op>& ops);
 /// Reduces each unit's micro-step gradient over ranks once it is complete and adds it to its home.
 void reduce_gradients(Builder& builder, std::vector<Op>& ops, bool first);
 
-/// On one GPU with f32 homes: instead of that, operations add to the homes themselves.
+/// On one GPU: instead of that, operations add to the homes themselves.
 bool accumulates_in_place(const Request& request);
 void accumulate_in_place(Builder& builder, std::vector<Op>& ops, bool first);
 
@@ -134,6 +134,6 @@ void build_program(plan::Schedule& schedule, bool reloads);
 plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes);
 
 /// Fills in the cost of every operation.
-void estimate_costs(plan::Schedule& schedule, std::int64_t world_size);
+void estimate_costs(plan::Schedule& schedule, const Request& request);
 
 }  // namespace underkeel::planner

@@ -13,7 +13,14 @@ std::int64_t rows_of(const plan::Operand& operand) {
   return operand.rows.last_only ? 1 : operand.rows.count;
 }
 
-double flops_of(const plan::Compute& body) {
+/// Of attention over `rows` in sequences of at most `longest`: as few as there can be.
+template <class F>
+double flops_of_sequences(std::int64_t rows, std::int64_t longest, F&& flops) {
+  if (longest <= 0 || longest >= rows) return static_cast<double>(flops(rows));
+  return static_cast<double>(rows / longest * flops(longest) + flops(rows % longest));
+}
+
+double flops_of(const plan::Compute& body, std::int64_t longest_sequence) {
   const auto& operands = body.operands;
   switch (body.kernel) {
     case plan::Kernel::matmul: {
@@ -23,15 +30,19 @@ double flops_of(const plan::Compute& body) {
       return static_cast<double>(kernels::matmul_flops(m, n, k));
     }
     case plan::Kernel::attention_forward:
-      return static_cast<double>(kernels::attention_forward_flops(
-          rows_of(operands[0]), body.query_heads, body.head_width, body.window));
+      return flops_of_sequences(rows_of(operands[0]), longest_sequence, [&](std::int64_t rows) {
+        return kernels::attention_forward_flops(rows, body.query_heads, body.head_width,
+                                                body.window);
+      });
     case plan::Kernel::attention_cached:
       // Every row may see all that the cache has room for.
       return 4.0 * static_cast<double>(rows_of(operands[0]) * rows_of(operands[4]) *
                                        body.query_heads * body.head_width);
     case plan::Kernel::attention_backward:
-      return static_cast<double>(kernels::attention_backward_flops(
-          rows_of(operands[0]), body.query_heads, body.head_width, body.window));
+      return flops_of_sequences(rows_of(operands[0]), longest_sequence, [&](std::int64_t rows) {
+        return kernels::attention_backward_flops(rows, body.query_heads, body.head_width,
+                                                 body.window);
+      });
     default:
       return 0;  // bound by memory
   }
@@ -58,7 +69,8 @@ double bytes_of_operands(const plan::Compute& body) {
 
 }  // namespace
 
-void estimate_costs(plan::Schedule& schedule, std::int64_t world_size) {
+void estimate_costs(plan::Schedule& schedule, const Request& request) {
+  const std::int64_t world_size = request.world_size;
   const double others = static_cast<double>(world_size - 1) / static_cast<double>(world_size);
   const auto unit_bytes = [&](UnitId id, DType type) {
     return static_cast<double>(bytes_of(type, schedule.unit(id).element_count));
@@ -88,7 +100,7 @@ void estimate_costs(plan::Schedule& schedule, std::int64_t world_size) {
                 op.cost.link_bytes = static_cast<double>(8 * body.count * (world_size - 1));
               },
               [&](const plan::Compute& body) {
-                op.cost.flops = flops_of(body);
+                op.cost.flops = flops_of(body, request.max_sequence_rows);
                 op.cost.memory_bytes = bytes_of_operands(body);
                 op.cost.per_row = segment.max_rows > 0;
               },

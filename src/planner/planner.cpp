@@ -297,7 +297,7 @@ plan::Plan make_plan(const Request& request) {
   // Cache lines; on a GPU what the matrix library assumes.
   plan.layout = lay_out_arenas(schedule, request.on_gpu ? 256 : 64);
   add_edges(schedule, plan.layout);
-  estimate_costs(schedule, request.world_size);
+  estimate_costs(schedule, request);
   plan.schedule = std::move(builder.schedule);
   plan.on_gpu = request.on_gpu;
   plan.world_size = request.world_size;
@@ -341,6 +341,7 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
   request.accumulation_steps = run.accumulation_steps;
   const std::int64_t longest = run.data.longest_sample.value_or(run.data.cutoff_tokens);
   request.max_rows = run.sequences_per_micro_batch * longest;
+  request.max_sequence_rows = longest;
   const bool evaluates = run.evaluation.at_end || run.evaluation.on_start ||
                          run.evaluation.strategy != spec::Cadence::no;
   request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * longest : 0;

@@ -24,6 +24,7 @@ struct Request {
   std::uint64_t seed = 0;     // of the roundings without masters
   spec::Recompute recompute = spec::Recompute::block;
   std::int64_t max_rows = 0;             // tokens of the largest micro-batch
+  std::int64_t max_sequence_rows = 0;    // of its longest sequence, for costs; 0: all of it
   std::int64_t max_evaluation_rows = 0;  // 0: no evaluation
   std::int64_t max_generation_rows = 0;  // 0: no generation
   std::int64_t cache_rows = 0;  // positions whose keys and values generation keeps; 0: none

@@ -129,13 +129,16 @@ plan::SegmentKind kind_of(std::int64_t micro, std::int64_t count) {
   return micro + 1 == count ? plan::SegmentKind::micro_last : plan::SegmentKind::micro_middle;
 }
 
-exec::Inputs inputs_of(const Batch& batch, std::int64_t targets) {
+/// Of f16: what a run starts with by default would overflow at random weights, and every such step is passed over.
+constexpr float f16_loss_scale = 1024;
+
+exec::Inputs inputs_of(const Batch& batch, double targets) {
   exec::Inputs inputs;
   inputs.tokens = batch.tokens;
   inputs.targets = batch.targets;
   inputs.positions = batch.positions;
   inputs.sequence_starts = batch.starts;
-  inputs.gradient_scale = static_cast<float>(1.0 / static_cast<double>(targets));
+  inputs.gradient_scale = static_cast<float>(1.0 / targets);
   return inputs;
 }
 
@@ -240,17 +243,20 @@ class BenchRank {
                                [](std::int32_t target) { return target >= 0; });
     }
     targets *= ranks_.world_size();  // the same on every rank
+    const float loss_scale = request_.run.precision == spec::Precision::f16 ? f16_loss_scale : 1.0f;
     for (std::int64_t step = 0; step <= request_.steps; ++step) {
       const double began_s = now_s();
       for (std::int64_t i = 0; i < request_.accumulation_steps; ++i) {
         const Batch& batch = batches[static_cast<std::size_t>(i)];
-        const exec::Inputs inputs = inputs_of(batch, targets);
+        const exec::Inputs inputs =
+            inputs_of(batch, static_cast<double>(targets) / static_cast<double>(loss_scale));
         const plan::SegmentKind kind = kind_of(i, request_.accumulation_steps);
         UK_TRY_VOID(executor_->run(kind, inputs));
         if (step == 0) step_flops_ += flops_of(plan_.schedule, kind);
       }
       exec::Inputs update;
       update.step_values = step_values(request_.run.optimizer, step, request_.steps + 1);
+      update.loss_scale = loss_scale;
       UK_TRY(outputs, executor_->run(plan::SegmentKind::update, update));
       if (step > 0) report_.step_s.push_back(now_s() - began_s);
       double loss = 0;
@@ -258,31 +264,45 @@ class BenchRank {
         loss +=
             outputs.totals[static_cast<std::size_t>(rank) * plan::total_count + plan::total_loss];
       report_.losses.push_back(loss / static_cast<double>(targets));
+      if (outputs.clip[2] == 0) ++report_.skipped_steps;
     }
     return {};
   }
 
   bool is_alone_on_gpu() const { return gpu_ != nullptr && ranks_.world_size() == 1; }
 
-  /// Rounds of all micro-steps for floor_s seconds, the first third of which is for clocks and power to settle; a mean
-  /// of the rest.
+  /// In as few pieces as numbers stay finite in.
   Result<void> measure_floor() {
+    for (const int pieces : {1, 4, 16, 64}) {
+      report_.floor_pieces = pieces;
+      UK_TRY(is_finite, measure_floor(pieces));
+      if (is_finite) return {};
+    }
+    report_.floor_overflowed = true;
+    return {};
+  }
+
+  /// Rounds of all micro-steps for floor_s seconds, the first third of which is for clocks and power to settle; a mean
+  /// of the rest. The first round looks for overflows; false: there are some.
+  Result<bool> measure_floor(int pieces) {
     const double began_s = now_s();
     double total_s = 0;
     std::int64_t rounds = 0;
-    while (now_s() - began_s < request_.floor_s || rounds == 0) {
-      const bool counts = now_s() - began_s >= request_.floor_s / 3;
+    for (bool is_first = true; now_s() - began_s < request_.floor_s || rounds == 0;
+         is_first = false) {
+      const bool counts = !is_first && now_s() - began_s >= request_.floor_s / 3;
       for (std::size_t i = 0; i < batches_.size(); ++i) {
         const plan::SegmentKind kind =
             kind_of(static_cast<std::int64_t>(i), static_cast<std::int64_t>(batches_.size()));
-        UK_TRY(took, executor_->run_products(kind, inputs_of(batches_[i], 1)));
-        report_.floor_overflowed = report_.floor_overflowed || took.overflowed;
+        UK_TRY(took, executor_->run_products(kind, inputs_of(batches_[i], 1),
+                                             {.pieces = pieces, .looks_for_overflow = is_first}));
+        if (took.overflowed) return false;
         if (counts) total_s += took.seconds;
       }
       if (counts) ++rounds;
     }
-    if (!report_.floor_overflowed) report_.floor_step_s = total_s / static_cast<double>(rounds);
-    return {};
+    report_.floor_step_s = total_s / static_cast<double>(rounds);
+    return true;
   }
 
   void finish() {

@@ -28,13 +28,15 @@ struct BenchStepRequest {
 struct BenchStepReport {
   std::string device;
   std::vector<double> step_s;
-  std::vector<double> losses;  // a mean over the tokens of each step, the untimed one first
+  std::int64_t skipped_steps = 0;  // whose gradients were not finite: nothing was updated
+  std::vector<double> losses;      // a mean over the tokens of each step, the untimed one first
   double median_step_s = 0;
   double tokens_per_s = 0;  // of all ranks
   double flops_per_s = 0;   // of one rank: of products and attention, recomputation included
   /// One rank on a GPU: what the micro-steps' products and attentions alone take, in their order and back to back. The
   /// share of the step's time that they are is floor_step_s / median_step_s. 0: not measured.
   double floor_step_s = 0;
+  int floor_pieces = 0;  // of a micro-step, with fresh numbers for each
   bool floor_overflowed =
       false;  // its numbers did: such products need less power, and the figure is dropped
   double predicted_step_s = 0;           // from the rates of BenchStepRequest::hardware

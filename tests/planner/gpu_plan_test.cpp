@@ -135,8 +135,10 @@ TEST(GpuPlan, GivesEveryProductTheLibrarysWorkspace) {
   EXPECT_GT(products, 50);
 }
 
-TEST(GpuPlan, AddsGradientsInPlaceFromTheSecondMicroStepOn) {
-  const plan::Plan plan = make_plan(gpu_request(DType::bf16));
+class GpuPlanOfSums : public testing::TestWithParam<DType> {};
+
+TEST_P(GpuPlanOfSums, AddsGradientsInPlaceFromTheSecondMicroStepOn) {
+  const plan::Plan plan = make_plan(gpu_request(DType::bf16, GetParam()));
   std::set<plan::BufferId> homes;
   for (const plan::Unit& unit : plan.schedule.units) homes.insert(unit.gradient);
 
@@ -146,7 +148,7 @@ TEST(GpuPlan, AddsGradientsInPlaceFromTheSecondMicroStepOn) {
     for (const auto& body : bodies<plan::Compute>(plan, kind))
       for (const plan::Operand& operand : body.operands) {
         if (!homes.contains(operand.buffer)) continue;
-        EXPECT_EQ(operand.type, DType::f32);
+        EXPECT_EQ(operand.type, plan.schedule.buffer(operand.buffer).type);
         const bool is_first_write = kind == plan::SegmentKind::micro_first &&
                                     written.insert({operand.buffer, operand.offset_bytes}).second;
         EXPECT_EQ(operand.access == plan::Access::write, is_first_write)
@@ -184,6 +186,80 @@ TEST(GpuPlan, AddsToTheHomeWhileRanksAreSummedAtEveryStage) {
         if (gather.full == plan.schedule.unit(gather.unit).gradient) ++gradients;
       EXPECT_EQ(gradients, stage == 0 ? plan.schedule.units.size() : 0u);
     }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GpuPlanOfSums, testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+// Their kernels add in f32 alone, and there is no copy beside the home that could be f32.
+TEST(GpuPlan, KeepsGradientsOfEmbeddingHeadAndVectorsInF32) {
+  const plan::Plan plan = make_plan(gpu_request(DType::bf16, DType::bf16));
+
+  for (const plan::Unit& unit : plan.schedule.units)
+    EXPECT_EQ(plan.schedule.buffer(unit.gradient).type,
+              unit.name.starts_with("layers.") ? DType::bf16 : DType::f32)
+        << unit.name;
+}
+
+TEST(GpuPlan, MakesNormsAgainWhileTheirGradientIsTaken) {
+  Request request = gpu_request(DType::bf16);
+  request.recompute = spec::Recompute::cheap;
+
+  const plan::Plan plan = make_plan(request);
+
+  int forward = 0;
+  int again = 0;
+  const auto all = bodies<plan::Compute>(plan, plan::SegmentKind::micro_only);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].kernel == plan::Kernel::rms_norm_forward) ++forward;
+    if (all[i].kernel != plan::Kernel::rms_norm_backward || all[i].operands.size() < 8) continue;
+    ++again;
+    EXPECT_EQ(all[i].operands[7].buffer, all[i].operands[3].buffer);
+    EXPECT_TRUE(all[i + 1].transpose_a) << "the weight's gradient comes next";
+    EXPECT_EQ(all[i + 1].operands[1].buffer, all[i].operands[7].buffer);
+  }
+  EXPECT_EQ(forward, 2 * 2 + 1) << "two a layer and the last one, each once";
+  EXPECT_EQ(again, 2 * 2);
+}
+
+TEST(GpuPlan, RotatesQueriesAndKeysTogetherAndTurnsBackInAttention) {
+  for (const auto level : {spec::Recompute::none, spec::Recompute::cheap, spec::Recompute::block}) {
+    Request request = gpu_request(DType::bf16);
+    request.recompute = level;
+
+    const plan::Plan plan = make_plan(request);
+
+    int rotations = 0;
+    for (const plan::Compute& body : bodies<plan::Compute>(plan, plan::SegmentKind::micro_only)) {
+      if (body.kernel == plan::Kernel::attention_backward) {
+        EXPECT_EQ(body.operands.size(), 13u);
+      }
+      if (body.kernel != plan::Kernel::rope_apply) continue;
+      ++rotations;
+      EXPECT_FALSE(body.inverse);
+      EXPECT_EQ(body.operands[0].columns, (4 + 2) * 16);
+    }
+    EXPECT_EQ(rotations, level == spec::Recompute::block ? 2 * 2 : 2);
+  }
+}
+
+TEST(Costs, CountAttentionInsideSequencesAlone) {
+  Request request = gpu_request(DType::bf16);
+  request.max_rows = 64;
+  const auto flops = [&](std::int64_t longest) {
+    request.max_sequence_rows = longest;
+    double sum = 0;
+    for (const plan::Op& op :
+         make_plan(request).schedule.find(plan::SegmentKind::micro_only)->ops) {
+      const auto* body = std::get_if<plan::Compute>(&op.body);
+      if (body != nullptr && body->kernel == plan::Kernel::attention_forward) sum += op.cost.flops;
+    }
+    return sum;
+  };
+
+  EXPECT_EQ(flops(0), flops(64));
+  EXPECT_EQ(flops(16), 2 * 4.0 * 4 * (16 * 17 / 2) * 4 * 16);
+  EXPECT_EQ(flops(48), 2 * 4.0 * (48 * 49 / 2 + 16 * 17 / 2) * 4 * 16);
 }
 
 TEST(GpuPlan, LeavesACpuPlanWithoutPinnedMemory) {
