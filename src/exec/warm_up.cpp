@@ -86,9 +86,17 @@ Result<void> run_together(const Context& context, const plan::Op& op, device::Qu
   return context.gpu->synchronize(queue);
 }
 
+Result<void> clear_arena(const Context& context, device::Queue& queue) {
+  const Arena& arena = (*context.arenas)[index(plan::MemorySpace::device)];
+  UK_TRY_VOID(context.gpu->clear(arena.data(), arena.size_bytes(), queue));
+  return context.gpu->synchronize(queue);
+}
+
 }  // namespace
 
 Result<void> warm_up(Context context, device::Queue& queue) {
+  // Saves copy homes that nothing has written yet; timed products have left noise in them.
+  UK_TRY_VOID(clear_arena(context, queue));
   Outputs outputs;
   context.outputs = &outputs;
   std::unordered_set<std::string> seen;
@@ -110,9 +118,7 @@ Result<void> warm_up(Context context, device::Queue& queue) {
       UK_TRY_VOID(context.gpu->synchronize(queue));
     }
   }
-  const Arena& arena = (*context.arenas)[index(plan::MemorySpace::device)];
-  UK_TRY_VOID(context.gpu->clear(arena.data(), arena.size_bytes(), queue));
-  return context.gpu->synchronize(queue);
+  return clear_arena(context, queue);
 }
 
 Result<void> choose_products(Context context, double limit_s, device::Queue& queue) {

@@ -6,8 +6,8 @@
 
 namespace underkeel::exec {
 
-/// `context` names plan, arenas, kernels and GPU; its homes hold nothing yet. The device arena is zero
-/// afterwards. Operations that differ from an earlier one in addresses alone are left out.
+/// `context` names plan, arenas, kernels and GPU; its homes hold nothing yet. The device arena is zero before
+/// and afterwards. Operations that differ from an earlier one in addresses alone are left out.
 Result<void> warm_up(Context context, device::Queue& queue);
 
 /// Before warm_up(): runs each of the plan's products, largest shape class first, with algorithms of the matrix library
