@@ -162,7 +162,10 @@ Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem
   RunReadout readout;
   Problems& problems = readout.problems;
   std::vector<Override> deepspeed_overrides;
-  for (Override& change : parse_overrides(overrides, problems)) {
+  std::vector<Override> changes = take_dotted_keys(root);
+  for (Override& change : parse_overrides(overrides, problems))
+    changes.push_back(std::move(change));
+  for (Override& change : changes) {
     if (change.path.front() == "deepspeed" && change.path.size() > 1)
       deepspeed_overrides.push_back(std::move(change));
     else

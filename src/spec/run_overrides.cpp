@@ -19,6 +19,22 @@ void mark_overridden(Value& value) {
   }
 }
 
+bool is_dotted(std::string_view key) {
+  return key.find('.') != std::string_view::npos && key.front() != '.' && key.back() != '.' &&
+         key.find("..") == std::string_view::npos;
+}
+
+std::vector<std::string> path_of(std::string_view key) {
+  std::vector<std::string> path;
+  std::size_t start = 0;
+  while (start <= key.size()) {
+    const std::size_t dot = std::min(key.find('.', start), key.size());
+    path.emplace_back(key.substr(start, dot - start));
+    start = dot + 1;
+  }
+  return path;
+}
+
 }  // namespace
 
 std::vector<Override> parse_overrides(const std::vector<std::string>& words, Problems& problems) {
@@ -26,8 +42,8 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& words, Pro
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
-    if (equals == std::string::npos || key.empty() || key.front() == '.' || key.back() == '.' ||
-        key.find("..") != std::string::npos) {
+    if (equals == std::string::npos ||
+        (key.find('.') == std::string::npos ? key.empty() : !is_dotted(key))) {
       problems.add(
           {.key = fmt::format("`{}`", word), .what = "key=value is wanted on the command line"});
       continue;
@@ -51,16 +67,19 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& words, Pro
     else if (!(value->kind == ValueKind::list && value->items.empty()) &&
              !(value->kind == ValueKind::mapping && value->entries.empty()))
       change.value = std::move(*value);
-    std::size_t start = 0;
-    while (start <= key.size()) {
-      const std::size_t dot = std::min(key.find('.', start), key.size());
-      change.path.push_back(key.substr(start, dot - start));
-      start = dot + 1;
-    }
+    change.path = path_of(key);
     mark_overridden(change.value);
     overrides.push_back(std::move(change));
   }
   return overrides;
+}
+
+std::vector<Override> take_dotted_keys(Value& root) {
+  std::vector<Override> changes;
+  for (const Entry& entry : root.entries)
+    if (is_dotted(entry.key)) changes.push_back({path_of(entry.key), entry.value});
+  std::erase_if(root.entries, [](const Entry& entry) { return is_dotted(entry.key); });
+  return changes;
 }
 
 void apply_override(const Override& change, std::size_t first, Value& root, Problems& problems) {
@@ -74,7 +93,7 @@ void apply_override(const Override& change, std::size_t first, Value& root, Prob
       at->overridden = true;
     }
     if (at->kind != ValueKind::mapping) {
-      problems.add({.key = name + " on the command line",
+      problems.add({.key = name + (change.value.overridden ? " on the command line" : ""),
                     .what = fmt::format("{} has no keys below it", shown(*at))});
       return;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// `key=value` words of the command line. Private to spec.
+// `key=value` words of the command line, and keys of the file with dots. Private to spec.
 
 #include <string>
 #include <string_view>
@@ -14,6 +14,10 @@ struct Override {
   std::vector<std::string> path;  // cut at dots
   Value value;
 };
+
+/// Takes the keys of a run file that have dots (`underkeel.recompute: cheap`): they reach into mappings as words of
+/// the command line do, which hold over them.
+std::vector<Override> take_dotted_keys(Value& root);
 
 /// Values are typed as in a YAML file; an empty one is null.
 std::vector<Override> parse_overrides(const std::vector<std::string>& words, Problems& problems);
