@@ -1,6 +1,7 @@
 #pragma once
 // What the passes share while a plan is being made: the schedule so far, and where each parameter lies.
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -132,6 +133,11 @@ void build_program(plan::Schedule& schedule, bool reloads);
 
 /// Offsets for every buffer. Persistent ones lie below, transient ones above, segment by segment.
 plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes);
+
+/// What was chosen where the request left a choice, with the alternatives in numbers: the request's own first.
+std::vector<plan::Decision> decisions_of(const Request& request, const plan::Schedule& schedule);
+/// The type that gradients are added in, where the run does not name one.
+plan::Decision gradient_sums(const Request& request, const spec::ModelSpec& model);
 
 /// Fills in the cost of every operation.
 void estimate_costs(plan::Schedule& schedule, const Request& request);

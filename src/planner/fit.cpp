@@ -123,6 +123,58 @@ std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_p
                              (plan::lanes::count + threads_per_rank) * lane_bytes);
 }
 
+namespace {
+
+std::string machine_text(const spec::HardwareSpec& machine) {
+  if (machine.gpus_per_node == 0) return "no GPU for every rank";
+  return fmt::format("{} GPU{} with {} a node", machine.gpus_per_node,
+                     machine.gpus_per_node == 1 ? "" : "s", format_bytes(machine.gpu_mem_bytes));
+}
+
+/// What a run leaves to the machine.
+std::vector<plan::Decision> choices_on(const spec::HardwareSpec& machine,
+                                       const Placement& placement, const spec::RunConfig& run,
+                                       int threads_per_rank) {
+  std::vector<plan::Decision> choices;
+  const bool on_gpu = machine.gpus_per_node > 0;
+  if (run.device == "auto")
+    choices.push_back(
+        {.subject = "device",
+         .value = on_gpu ? "cuda" : "cpu",
+         .reason = machine_text(machine),
+         .alternatives = {
+             on_gpu ? plan::Alternative{"cpu", fmt::format("arenas in the node's {}",
+                                                           format_bytes(machine.host_ram_bytes))}
+                    : plan::Alternative{
+                          "cuda", fmt::format("needs {} GPUs a node", placement.ranks_on_node)}}});
+  if (on_gpu && run.matmul_timing_s > 0)
+    choices.push_back(
+        {.subject = "algorithms of products",
+         .value = fmt::format("timed at the start, for up to {:.3g} s", run.matmul_timing_s),
+         .reason = "which one is fastest depends on the card; a checkpoint keeps them",
+         .alternatives = {{"the library's first proposals", "0 s (underkeel.matmul_timing=0)"}}});
+  if (!on_gpu && run.threads_per_rank == 0)
+    choices.push_back(
+        {.subject = "threads",
+         .value = fmt::format("{} a rank", threads_per_rank),
+         .reason = fmt::format("{} core{} for {} rank{} of a node", machine.cores,
+                               machine.cores == 1 ? "" : "s", placement.ranks_on_node,
+                               placement.ranks_on_node == 1 ? "" : "s"),
+         .alternatives = {{"one more a rank",
+                           fmt::format("{} more for each rank, and shared cores",
+                                       format_bytes(kernels::cpu_slot_bytes + lane_bytes))}}});
+  // What a DeepSpeed config leaves open with "auto".
+  for (const spec::Provenance& entry : run.provenance)
+    if (entry.source.starts_with("derived: \"auto\""))
+      choices.push_back({.subject = entry.key,
+                         .value = entry.value,
+                         .reason = entry.source.substr(std::string_view("derived: ").size()),
+                         .alternatives = {{"left out", "the planner's own choice"}}});
+  return choices;
+}
+
+}  // namespace
+
 Request request_on(const spec::HardwareSpec& machine, const Placement& placement,
                    const spec::ModelSpec& model, const spec::RunConfig& run) {
   Request request = request_of(model, run, placement.world_size);
@@ -133,6 +185,8 @@ Request request_on(const spec::HardwareSpec& machine, const Placement& placement
           : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
   request.overhead_bytes = process_overhead_bytes(
       placement.ranks_are_processes ? 1 : placement.ranks_on_node, threads_per_rank);
+  std::vector<plan::Decision> choices = choices_on(machine, placement, run, threads_per_rank);
+  request.decisions.insert(request.decisions.begin(), choices.begin(), choices.end());
   return request;
 }
 
@@ -162,7 +216,7 @@ plan::Plan make_plan_on(const FitQuestion& question) {
     }
     decision.value = each.name;
     decision.reason = fits ? "the least that fits" : "the most there is; it does not fit either";
-    plan.decisions.push_back(std::move(decision));
+    plan.decisions.insert(plan.decisions.begin(), std::move(decision));
     return plan;
   }
   UK_CHECK(false, "the last level is taken whether it fits or not");

@@ -305,6 +305,7 @@ plan::Plan make_plan(const Request& request) {
   plan.accumulation_steps = request.accumulation_steps;
   plan.overhead_bytes = request.overhead_bytes;
   plan.parameter_count = spec::parameter_count(request.model);
+  plan.decisions = decisions_of(request, plan.schedule);
   find_peaks(plan);
   for (const verify::Violation& violation : verify::check(plan))
     UK_CHECK(false, verify::to_text(plan.schedule, violation));
@@ -345,6 +346,8 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
   const bool evaluates = run.evaluation.at_end || run.evaluation.on_start ||
                          run.evaluation.strategy != spec::Cadence::no;
   request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * longest : 0;
+  if (!run.gradient_accumulation_type && request.weight_type != DType::f32 && request.keeps_masters)
+    request.decisions.push_back(gradient_sums(request, model));
   request.optimizer = run.optimizer;
   spec::RunConfig resolved = run;
   spec::resolve_auto(resolved, model.width);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "plan/plan.h"
@@ -34,7 +35,8 @@ struct Request {
   bool reloads = false;  // weights are loaded again after the last update: the best model's
   spec::OptimizerConfig optimizer;
   spec::ZeroConfig bounds;
-  std::int64_t overhead_bytes = 0;  // of the process, measured or from a table
+  std::int64_t overhead_bytes = 0;        // of the process, measured or from a table
+  std::vector<plan::Decision> decisions;  // made on the way from the run to this request
 };
 
 /// The request of a run file on `world_size` ranks.

@@ -34,17 +34,18 @@ Json spaces_of(const plan::Plan& plan, const Outlook& outlook) {
   return spaces;
 }
 
+constexpr std::pair<Phase, const char*> phase_names[] = {{Phase::load, "load"},
+                                                         {Phase::first_step, "first_step"},
+                                                         {Phase::step, "step"},
+                                                         {Phase::update, "update"},
+                                                         {Phase::evaluate, "evaluate"},
+                                                         {Phase::save, "save"},
+                                                         {Phase::after_save, "after_save"},
+                                                         {Phase::resume, "resume"}};
+
 Json phases_of(const plan::Plan& plan) {
-  constexpr std::pair<Phase, const char*> names[] = {{Phase::load, "load"},
-                                                     {Phase::first_step, "first_step"},
-                                                     {Phase::step, "step"},
-                                                     {Phase::update, "update"},
-                                                     {Phase::evaluate, "evaluate"},
-                                                     {Phase::save, "save"},
-                                                     {Phase::after_save, "after_save"},
-                                                     {Phase::resume, "resume"}};
   Json phases = Json::object();
-  for (const auto& [phase, name] : names) {
+  for (const auto& [phase, name] : phase_names) {
     Json bytes = Json::object();
     for (int s = 0; s < plan::memory_space_count; ++s) {
       const auto space = static_cast<plan::MemorySpace>(s);
@@ -52,6 +53,32 @@ Json phases_of(const plan::Plan& plan) {
         bytes[std::string(name_of(space))] = size;
     }
     phases[name] = bytes;
+  }
+  return phases;
+}
+
+// Of every phase and space: the moment of the peak, and what holds it.
+Json moments_of(const plan::Plan& plan) {
+  const plan::OpText text(plan.schedule);
+  Json phases = Json::object();
+  for (const auto& [phase, name] : phase_names) {
+    Json spaces = Json::object();
+    for (int s = 0; s < plan::memory_space_count; ++s) {
+      const auto space = static_cast<plan::MemorySpace>(s);
+      const plan::Peak* peak = peak_of_phase(plan, phase, space);
+      if (peak == nullptr) continue;
+      const plan::Segment& segment = *plan.schedule.find(peak->segment);
+      Json by_kind = Json::object();
+      for (std::size_t kind = 0; kind < peak->by_kind.size(); ++kind)
+        if (peak->by_kind[kind] > 0)
+          by_kind[std::string(name_of(static_cast<plan::BufferKind>(kind)))] = peak->by_kind[kind];
+      spaces[std::string(name_of(space))] = {
+          {"segment", name_of(peak->segment)},
+          {"op", index(peak->op)},
+          {"at", segment.ops.empty() ? "" : text.name_of(segment.ops[index(peak->op)])},
+          {"by_kind", by_kind}};
+    }
+    phases[name] = spaces;
   }
   return phases;
 }
@@ -96,6 +123,7 @@ std::string plan_json(const plan::Plan& plan, const Outlook& outlook) {
                       {"spaces", spaces_of(plan, outlook)},
                       {"overhead_bytes", plan.overhead_bytes},
                       {"phases", phases_of(plan)},
+                      {"moments", moments_of(plan)},
                       {"times", times},
                       {"program", program},
                       {"decisions", decisions_of(plan)},

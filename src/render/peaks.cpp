@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "plan/op_text.h"
 #include "render/render.h"
 
 namespace underkeel::render {
@@ -56,16 +57,67 @@ std::optional<SpacePeak> peak_of(const plan::Plan& plan, plan::MemorySpace space
   return peak;
 }
 
-std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space) {
-  std::int64_t most = 0;
+const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space) {
+  // A run that saves nothing has no save to be in or behind.
+  if ((phase == Phase::save || phase == Phase::after_save) &&
+      plan.schedule.find(SegmentKind::save) == nullptr)
+    return nullptr;
+  const plan::Peak* largest = nullptr;
   for (const plan::Peak& peak : plan.peaks)
-    if (peak.space == space && is_in(phase, peak.segment)) most = std::max(most, peak.size_bytes);
-  return most;
+    if (peak.space == space && is_in(phase, peak.segment) &&
+        (largest == nullptr || peak.size_bytes > largest->size_bytes))
+      largest = &peak;
+  return largest;
 }
+
+std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space) {
+  const plan::Peak* peak = peak_of_phase(plan, phase, space);
+  return peak == nullptr ? 0 : peak->size_bytes;
+}
+
+namespace {
+
+constexpr std::pair<Phase, std::string_view> phases[] = {{Phase::load, "load"},
+                                                         {Phase::resume, "resume"},
+                                                         {Phase::first_step, "first step"},
+                                                         {Phase::step, "later steps"},
+                                                         {Phase::update, "update"},
+                                                         {Phase::evaluate, "evaluation"},
+                                                         {Phase::save, "during a save"},
+                                                         {Phase::after_save, "after a save"}};
+
+struct PeakRow {
+  std::string_view name;
+  const plan::Peak* peak = nullptr;
+};
+
+std::vector<PeakRow> rows_of(const plan::Plan& plan, plan::MemorySpace space) {
+  std::vector<PeakRow> rows;
+  for (const auto& [phase, name] : phases)
+    if (const plan::Peak* peak = peak_of_phase(plan, phase, space)) rows.push_back({name, peak});
+  for (const plan::Peak& peak : plan.peaks)
+    if (peak.space == space &&
+        std::none_of(std::begin(phases), std::end(phases),
+                     [&](const auto& entry) { return is_in(entry.first, peak.segment); }))
+      rows.push_back({name_of(peak.segment), &peak});
+  return rows;
+}
+
+/// "micro.only, 0174 acquire head.dlogits"; the segment alone where it never holds more than at its start.
+std::string moment_text(const plan::Plan& plan, const plan::OpText& text, const plan::Peak& peak) {
+  const plan::Segment& segment = *plan.schedule.find(peak.segment);
+  if (index(peak.op) == 0 || segment.ops.empty())
+    return fmt::format("{}, all through", name_of(peak.segment));
+  return fmt::format("{}, {:04} {}", name_of(peak.segment), index(peak.op),
+                     text.name_of(segment.ops[index(peak.op)]));
+}
+
+}  // namespace
 
 std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
   std::string text;
   const auto out = std::back_inserter(text);
+  const plan::OpText ops(plan.schedule);
   for (int s = 0; s < plan::memory_space_count; ++s) {
     const auto space = static_cast<plan::MemorySpace>(s);
     const std::optional<SpacePeak> peak = peak_of(plan, space);
@@ -84,14 +136,13 @@ std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
     fmt::format_to(out, "\n  {:13}{:>11}", "", "total");
     for (const std::size_t kind : kinds)
       fmt::format_to(out, "{:>13}", name_of(static_cast<plan::BufferKind>(kind)));
-    fmt::format_to(out, "\n");
-    for (const plan::Peak& one : plan.peaks) {
-      if (one.space != space) continue;
-      fmt::format_to(out, "  {:13}{:>11}", name_of(one.segment), format_bytes(one.size_bytes));
+    fmt::format_to(out, "  most is held at\n");
+    for (const PeakRow& row : rows_of(plan, space)) {
+      fmt::format_to(out, "  {:13}{:>11}", row.name, format_bytes(row.peak->size_bytes));
       for (const std::size_t kind : kinds)
         fmt::format_to(out, "{:>13}",
-                       one.by_kind[kind] == 0 ? "-" : format_bytes(one.by_kind[kind]));
-      fmt::format_to(out, "\n");
+                       row.peak->by_kind[kind] == 0 ? "-" : format_bytes(row.peak->by_kind[kind]));
+      fmt::format_to(out, "  {}\n", moment_text(plan, ops, *row.peak));
     }
   }
   return text;

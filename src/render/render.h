@@ -55,8 +55,11 @@ std::optional<SpacePeak> peak_of(const plan::Plan& plan, plan::MemorySpace space
 /// the following step, so it needs what that does too.
 enum class Phase { load, first_step, step, update, evaluate, save, after_save, resume };
 std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space);
+/// The moment at which a phase holds most in a space; nullptr where the run has no such phase, or nothing there.
+const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space);
 
-/// Peaks by segment and kind, one table a space, with the budget where there is one.
+/// One table a space, with the budget where there is one: a row a phase, what holds its peak by kind, and the
+/// operation at which it is reached. Segments of no phase (generation) follow.
 std::string peak_table(const plan::Plan& plan, const Outlook& outlook);
 
 struct BarLook {
@@ -66,7 +69,7 @@ struct BarLook {
 /// The same as bars, one row a segment, with the largest marked.
 std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarLook& look);
 
-/// One JSON object: {fits, ranks, parameters, spaces, phases, times, program, decisions, suggestions,
+/// One JSON object: {fits, ranks, parameters, spaces, phases, moments, times, program, decisions, suggestions,
 /// overhead_bytes, plan_hash}.
 std::string plan_json(const plan::Plan& plan, const Outlook& outlook);
 

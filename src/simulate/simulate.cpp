@@ -177,10 +177,14 @@ std::vector<SegmentKind> window_of(const plan::Plan& plan) {
 }
 
 Simulation simulate(const plan::Plan& plan, const spec::HardwareSpec& hardware) {
-  const Rates rates = rates_of(hardware, plan.world_size);
+  Simulation simulation = simulate_step(plan, hardware);
+  time_segments(plan, rates_of(hardware, plan.world_size), simulation);
+  return simulation;
+}
+
+Simulation simulate_step(const plan::Plan& plan, const spec::HardwareSpec& hardware) {
   Simulation simulation;
-  time_segments(plan, rates, simulation);
-  time_step(plan, rates, simulation);
+  time_step(plan, rates_of(hardware, plan.world_size), simulation);
   return simulation;
 }
 

@@ -76,6 +76,9 @@ struct Simulation {
 /// Times of all segments at all shape classes, and of a step at the largest.
 Simulation simulate(const plan::Plan& plan, const spec::HardwareSpec& hardware);
 
+/// A step at the largest shape class alone: what simulate() says, without `segments`.
+Simulation simulate_step(const plan::Plan& plan, const spec::HardwareSpec& hardware);
+
 /// The window that plan.accumulation_steps asks for: micro.only, or micro.first, micro.middle ...,
 /// micro.last; then update. Empty when the plan does not train.
 std::vector<plan::SegmentKind> window_of(const plan::Plan& plan);

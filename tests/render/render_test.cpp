@@ -1,5 +1,6 @@
 #include "render/render.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -83,19 +84,50 @@ TEST(RenderJson, PhasesAreThePeaksOfTheirSegments) {
     EXPECT_EQ(phases[phase], phases["step"]) << phase;
 }
 
-TEST(RenderTable, HasARowForEverySegmentAndAColumnForEveryKindInUse) {
-  plan::Plan plan;
-  plan.layout.size_bytes[0] = 4096;
-  plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}},
-                {.segment = SegmentKind::update, .size_bytes = 3072, .by_kind = {1024, 0, 2048}}};
+TEST(RenderTable, HasARowForEveryPhaseAndAColumnForEveryKindInUse) {
+  const plan::Plan plan = small_plan();
   Outlook outlook;
-  outlook.budgets[0] = plan::Budget{.size_bytes = 8192, .reason = "--memory"};
+  outlook.budgets[0] = plan::Budget{.size_bytes = 1 << 30, .reason = "--memory"};
 
-  EXPECT_EQ(peak_table(plan, outlook),
-            "device: 4.0 KiB of 8.0 KiB (--memory)\n"
-            "                     total      weights    optimizer\n"
-            "  load             1.0 KiB      1.0 KiB            -\n"
-            "  update           3.0 KiB      1.0 KiB      2.0 KiB\n");
+  const std::string table = peak_table(plan, outlook);
+
+  const std::string device = table.substr(0, table.find("\nhost"));
+  EXPECT_THAT(device, HasSubstr(" of 1.0 GiB (--memory)\n"));
+  for (const char* phase : {"load", "resume", "first step", "later steps", "update", "evaluation",
+                            "during a save", "after a save"}) {
+    EXPECT_THAT(device, HasSubstr(fmt::format("\n  {:13}", phase)));
+    EXPECT_THAT(table.substr(device.size()), HasSubstr(fmt::format("\n  {:13}", phase)));
+  }
+  EXPECT_THAT(device, HasSubstr("  most is held at\n"));
+  // What holds a peak adds up to it, and its moment is one of the listing's operations.
+  const json moments = json::parse(plan_json(plan, outlook))["moments"];
+  const json phases = json::parse(plan_json(plan, outlook))["phases"];
+  for (const auto& [phase, spaces] : phases.items())
+    for (const auto& [space, size] : spaces.items()) {
+      const json& moment = moments[phase][space];
+      std::int64_t sum = 0;
+      for (const auto& [kind, held] : moment["by_kind"].items()) sum += held.get<std::int64_t>();
+      EXPECT_EQ(sum, size.get<std::int64_t>()) << phase << " " << space;
+      if (moment["op"] != 0)
+        EXPECT_THAT(moment["at"].get<std::string>(), ::testing::StartsWith("acquire "))
+            << phase << " " << space;
+    }
+}
+
+TEST(RenderTable, LeavesOutPhasesThatAPlanDoesNotHave) {
+  plan::Plan plan = small_plan();
+  std::erase_if(plan.schedule.segments, [](const plan::Segment& segment) {
+    return segment.kind == SegmentKind::save || segment.kind == SegmentKind::evaluate;
+  });
+  std::erase_if(plan.peaks, [](const plan::Peak& peak) {
+    return peak.segment == SegmentKind::save || peak.segment == SegmentKind::evaluate ||
+           peak.segment == SegmentKind::evaluate_end;
+  });
+
+  const std::string table = peak_table(plan, {});
+
+  for (const char* phase : {"evaluation", "during a save", "after a save"})
+    EXPECT_EQ(table.find(phase), std::string::npos) << table;
 }
 
 TEST(RenderTrace, HasEveryOperationOnItsLane) {
