@@ -12,13 +12,16 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "data/sampler.h"
+#include "disk_need.h"
 #include "io/checkpoint_space.h"
 #include "io/file.h"
 #include "plan/listing.h"
+#include "plan_fit.h"
 #include "plan_page.h"
 #include "planned.h"
 #include "planner/planner.h"
-#include "train/checkpoint_files.h"
+#include "train/run_data.h"
 
 namespace underkeel::apps {
 
@@ -26,6 +29,7 @@ namespace {
 
 struct Words {
   PlanWords plan;
+  std::string fit;  // --fit, as written
   bool json = false;
   bool listing = false;
   std::string html;
@@ -73,23 +77,12 @@ std::string total_text(const plan::Plan& plan, const planner::Room& room) {
   return text + "\n";
 }
 
-// Whether the checkpoints that will stand at once fit the disk of a machine that is described. Without max_steps at
-// least one is written.
+// Whether the checkpoints that will stand at once fit the disk of a machine that is described.
 Result<void> check_disk(const PlanWords& words, const spec::ModelSpec& model,
                         const spec::RunConfig& run, const plan::Plan& plan,
                         const spec::HardwareSpec& machine) {
   if (!machine.out_free_bytes || run.save.strategy == spec::Cadence::no) return {};
-  UK_TRY(checkpoint, train::lay_out_checkpoint(model, train::checkpoint_content(run, plan),
-                                               train::default_shard_bytes));
-  UK_TRY(final,
-         train::lay_out_checkpoint(model, train::final_content(run), train::default_shard_bytes));
-  const bool counts_steps = run.save.strategy == spec::Cadence::steps && run.max_steps > 0 &&
-                            run.save.steps > 0 && run.save.steps_fraction == 0;
-  const io::SpaceNeed need{.checkpoint_bytes = checkpoint.size_bytes(),
-                           .save_count = counts_steps ? ceil_div(run.max_steps, run.save.steps)
-                                                      : run.save.total_limit.value_or(0) + 1,
-                           .save_total_limit = run.save.total_limit.value_or(0),
-                           .export_bytes = final.size_bytes()};
+  UK_TRY(need, disk_need(model, run, plan));
   return io::check_space(need, *machine.out_free_bytes, "out_free_gib of " + words.hardware);
 }
 
@@ -106,7 +99,37 @@ std::string bars(const plan::Plan& plan, const render::Outlook& outlook) {
   return render::peak_bars(plan, outlook, {.columns = columns, .colored = colored}) + "\n";
 }
 
+// The optimizer steps of a run whose data have been read; of others where max_steps says so.
+std::optional<std::int64_t> total_steps(const spec::RunConfig& run, std::int64_t ranks,
+                                        const std::optional<DataFacts>& data) {
+  if (run.max_steps > 0) return run.max_steps;
+  if (!data) return std::nullopt;
+  const auto sampler = data::Sampler::make(
+      train::sampler_config(run, data->sample_count, static_cast<int>(ranks), 0));
+  if (!sampler) return std::nullopt;
+  return sampler->updates_for(run.epochs);
+}
+
+// The budgets of --fit take the place of --memory's, so that each row is planned as its words will be.
+Result<void> run_fit(const Words& words) {
+  UK_TRY(budgets, parse_budgets(words.fit, "--fit"));
+  std::vector<std::string> changes;
+  std::optional<std::int64_t> nvme_bytes;
+  for (const SpaceBudget& budget : budgets)
+    if (budget.space == "nvme")
+      nvme_bytes = budget.size_bytes;
+    else
+      changes.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
+  UK_TRY(asked, read_question(words.plan, changes));
+  return show_best_fit(asked.question(), {.json = words.json,
+                                          .nvme_bytes = nvme_bytes,
+                                          .total_steps = [&](const spec::RunConfig& run) {
+                                            return total_steps(run, asked.config.ranks, asked.data);
+                                          }});
+}
+
 Result<void> run(const Words& words) {
+  if (!words.fit.empty()) return run_fit(words);
   UK_TRY(made, make_planned(words.plan));
   const plan::Plan& plan = made.plan;
   if (!words.html.empty()) {
@@ -141,10 +164,18 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   words->plan.run = add_run_arguments(*command);
   add_plan_flags(*command, words->plan);
   CLI::Option* json = command->add_flag("--json", words->json, "print one JSON object");
-  command->add_flag("--listing", words->listing, "print every operation of the plan")
-      ->excludes(json);
-  command->add_option("--html", words->html,
-                      "also write a page with pictures of memory and lanes (see report)");
+  CLI::Option* listing =
+      command->add_flag("--listing", words->listing, "print every operation of the plan")
+          ->excludes(json);
+  CLI::Option* html = command->add_option(
+      "--html", words->html, "also write a page with pictures of memory and lanes (see report)");
+  command
+      ->add_option(
+          "--fit", words->fit,
+          "SPACE=SIZE[,...]: the fastest settings within these budgets of a rank's device, a "
+          "node's host and nvme memory, at the same ranks and global batch")
+      ->excludes(listing)
+      ->excludes(html);
   command->footer("Ends with exit code 2 when the plan does not fit.");
   command->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
 }

@@ -37,8 +37,8 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
 }
 
 /// The data report and its notes; the longest samples go into the run, so that they are planned for.
-Result<std::string> read_data(spec::RunConfig& config, const spec::ModelSpec& model,
-                              const std::filesystem::path& folder) {
+Result<DataFacts> read_data(spec::RunConfig& config, const spec::ModelSpec& model,
+                            const std::filesystem::path& folder) {
   io::FileSystem files;
   const spec::HardwareSpec here = spec::this_machine();
   const planner::Room room =
@@ -51,7 +51,7 @@ Result<std::string> read_data(spec::RunConfig& config, const spec::ModelSpec& mo
                                             .memory_bytes = train::memory_for_data(room)}));
   train::take_longest(data.datasets, config);
   config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
-  return "data\n" + data.report + "\n";
+  return DataFacts{"data\n" + data.report + "\n", data.datasets.training->count()};
 }
 
 // Each rank has a GPU of its own; GPUs that no rank uses are told.
@@ -85,8 +85,9 @@ Result<spec::RunConfig> on_all_gpus(const PlanWords& words, const spec::Hardware
 
 }  // namespace
 
-Result<Planned> make_planned(const PlanWords& words) {
+Result<Asked> read_question(const PlanWords& words, const std::vector<std::string>& more) {
   UK_TRY(changes, words.run->all_changes());
+  changes.insert(changes.end(), more.begin(), more.end());
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
   const bool says_ranks = std::any_of(
       config.provenance.begin(), config.provenance.end(), [](const spec::Provenance& entry) {
@@ -107,36 +108,41 @@ Result<Planned> make_planned(const PlanWords& words) {
   UK_TRY(machine, described ? Result<spec::HardwareSpec>(*described)
                             : train::machine_for(config, config.ranks));
   UK_TRY_VOID(check_gpu_count(words, machine, config));
-  std::string data_text;
+  Asked asked{
+      .config = std::move(config), .model = std::move(model), .machine = machine, .data = {}};
   if (words.data) {
-    UK_TRY_VOID(planner::check_shortest(
-        {.model = model,
-         .run = config,
-         .machine = machine,
-         .placement = planner::spread_evenly(machine, config.ranks, false)}));
-    UK_TRY(text, read_data(config, model, folder));
-    data_text = std::move(text);
+    UK_TRY_VOID(planner::check_shortest(asked.question()));
+    UK_TRY(facts, read_data(asked.config, asked.model, folder));
+    asked.data = std::move(facts);
   }
-  const planner::FitQuestion question{
-      .model = model,
-      .run = config,
-      .machine = machine,
-      .placement = planner::spread_evenly(machine, config.ranks, false)};
+  return asked;
+}
+
+planner::FitQuestion Asked::question() const {
+  return {.model = model,
+          .run = config,
+          .machine = machine,
+          .placement = planner::spread_evenly(machine, config.ranks, false)};
+}
+
+Result<Planned> make_planned(const PlanWords& words) {
+  UK_TRY(asked, read_question(words));
+  const planner::FitQuestion question = asked.question();
   plan::Plan plan = planner::make_plan_on(question);
-  planner::Room room = planner::room_of(config, machine, question.placement);
+  planner::Room room = planner::room_of(asked.config, asked.machine, question.placement);
   auto shortage = planner::shortage_of(plan, room);
   planner::Advice advice;
   if (shortage) advice = planner::advise(question, *shortage);
-  render::Outlook outlook = outlook_of(plan, room, shortage, advice, machine);
-  return Planned{.config = std::move(config),
-                 .model = std::move(model),
-                 .machine = machine,
+  render::Outlook outlook = outlook_of(plan, room, shortage, advice, asked.machine);
+  return Planned{.config = std::move(asked.config),
+                 .model = std::move(asked.model),
+                 .machine = asked.machine,
                  .plan = std::move(plan),
                  .room = std::move(room),
                  .shortage = shortage,
                  .advice = std::move(advice),
                  .outlook = std::move(outlook),
-                 .data_text = std::move(data_text)};
+                 .data_text = asked.data ? std::move(asked.data->report) : std::string()};
 }
 
 void add_plan_flags(CLI::App& command, PlanWords& words) {

@@ -1,9 +1,11 @@
 #pragma once
 // RUN.yaml and its flags made into a plan, with all that is known about it: what `plan` and `report` share.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "plan/plan.h"
@@ -22,6 +24,23 @@ struct PlanWords {
   bool data = false;     // plan for the longest sample of the data
 };
 
+/// What reading the data told.
+struct DataFacts {
+  std::string report;
+  std::int64_t sample_count = 0;  // of the training set
+};
+
+/// A run on a machine, before it is planned.
+struct Asked {
+  spec::RunConfig config;
+  spec::ModelSpec model;
+  spec::HardwareSpec machine;
+  std::optional<DataFacts> data;  // when they were read
+
+  /// Of this value, which must outlive it.
+  planner::FitQuestion question() const;
+};
+
 struct Planned {
   spec::RunConfig config;
   spec::ModelSpec model;
@@ -34,8 +53,11 @@ struct Planned {
   std::string data_text;  // the report on the data, when they were read
 };
 
-/// Reads the run file, the model's description and the machine, and plans. A plan that does not fit is a
-/// value, with its shortage.
+/// Reads the run file, with the changes of the command line and then `more`, the model's description, the machine
+/// and, where asked, the data.
+Result<Asked> read_question(const PlanWords& words, const std::vector<std::string>& more = {});
+
+/// Reads the same, and plans. A plan that does not fit is a value, with its shortage.
 Result<Planned> make_planned(const PlanWords& words);
 
 /// --hardware and --data.

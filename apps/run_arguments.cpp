@@ -10,22 +10,24 @@
 
 namespace underkeel::apps {
 
-Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text) {
+Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const std::string& flag) {
+  const bool takes_nvme = flag == "--fit";
   std::vector<SpaceBudget> budgets;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     const std::size_t sign = part.find('=');
     const std::string space = part.substr(0, sign);
-    if (sign == std::string::npos || (space != "device" && space != "host"))
-      return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), "--memory",
+    if (sign == std::string::npos ||
+        (space != "device" && space != "host" && !(takes_nvme && space == "nvme")))
+      return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), flag,
                   "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
     if (std::any_of(budgets.begin(), budgets.end(),
                     [&](const SpaceBudget& budget) { return budget.space == space; }))
-      return fail(ErrorCode::bad_config, fmt::format("`{}` has two budgets", space), "--memory",
+      return fail(ErrorCode::bad_config, fmt::format("`{}` has two budgets", space), flag,
                   "leave one of them out");
     const std::string size = part.substr(sign + 1);
-    UK_TRY(size_bytes, parse_bytes(size, "--memory"));
+    UK_TRY(size_bytes, parse_bytes(size, flag));
     budgets.push_back({space, size, size_bytes});
     begin = end + 1;
   }

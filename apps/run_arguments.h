@@ -17,13 +17,15 @@ class App;
 namespace underkeel::apps {
 
 struct SpaceBudget {
-  std::string space;  // "device" or "host"
+  std::string space;  // "device", "host" or "nvme"
   std::string text;   // the size, as written
   std::int64_t size_bytes = 0;
 };
-/// "device=80GiB,host=100GiB" in parts, in order; nothing of an empty text.
+/// "device=80GiB,host=100GiB" in parts, in order; nothing of an empty text. `flag` names the source in errors; --fit
+/// takes nvme too.
 /// Errors:  bad_config for another space, a space given twice, or a size that is none.
-Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text);
+Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text,
+                                               const std::string& flag = "--memory");
 
 struct RunArguments {
   std::filesystem::path run_file;

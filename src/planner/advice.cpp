@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "planner/fit.h"
+#include "planner/settings.h"
 
 namespace underkeel::planner {
 
@@ -21,25 +22,10 @@ constexpr std::size_t knob_count = 5;
 /// A position on every knob; 0 is the run as it is.
 using Setting = std::array<std::size_t, knob_count>;
 
-std::string_view name_of(spec::Recompute level) {
-  switch (level) {
-    case spec::Recompute::automatic:
-      return "auto";
-    case spec::Recompute::none:
-      return "none";
-    case spec::Recompute::cheap:
-      return "cheap";
-    case spec::Recompute::block:
-      return "block";
-  }
-  return "";
-}
-
 /// Divisors of `value` above one, ascending; at most six, the largest among them.
-std::vector<std::int64_t> divisors_of(std::int64_t value) {
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t d = 2; d <= value && d <= 4096; ++d)
-    if (value % d == 0) divisors.push_back(d);
+std::vector<std::int64_t> some_divisors_of(std::int64_t value) {
+  std::vector<std::int64_t> divisors = divisors_of(value);
+  divisors.erase(divisors.begin());
   constexpr std::size_t most = 6;
   while (divisors.size() > most) divisors.erase(divisors.end() - 2);
   return divisors;
@@ -88,7 +74,7 @@ class Search {
     if (run.recompute != spec::Recompute::automatic)
       for (const spec::Recompute level : {spec::Recompute::cheap, spec::Recompute::block})
         if (level > run.recompute) recompute_.push_back(level);
-    divisors_ = divisors_of(run.sequences_per_micro_batch);
+    divisors_ = some_divisors_of(run.sequences_per_micro_batch);
     if (!q_.placement.ranks_are_processes) {
       const std::int64_t most =
           q_.machine.gpus_per_node > 0
@@ -99,7 +85,7 @@ class Search {
     }
     for (int level = base_.stage + 1; level <= 3; ++level) stages_.push_back(level);
     if (base_.max_evaluation_rows > 0)
-      evaluation_divisors_ = divisors_of(run.evaluation.batch_size);
+      evaluation_divisors_ = some_divisors_of(run.evaluation.batch_size);
   }
 
   std::size_t level_count(std::size_t knob) const {
@@ -217,28 +203,14 @@ class Search {
     const std::int64_t factor = factor_of(setting);
     const std::int64_t accumulated = run.accumulation_steps * divisor;
     if (accumulated % factor != 0) return std::nullopt;
-    const std::int64_t accumulation = accumulated / factor;
-    std::vector<std::string> words;
-    if (setting[recompute] > 0)
-      words.push_back(
-          fmt::format("underkeel.recompute={}", name_of(recompute_[setting[recompute] - 1])));
-    if (divisor > 1)
-      words.push_back(
-          fmt::format("per_device_train_batch_size={}", run.sequences_per_micro_batch / divisor));
-    if (accumulation != run.accumulation_steps)
-      words.push_back(fmt::format("gradient_accumulation_steps={}", accumulation));
-    if (setting[stage] > 0) {
-      words.push_back(
-          fmt::format("deepspeed.zero_optimization.stage={}", stages_[setting[stage] - 1]));
-      // Without a DeepSpeed config sums over micro-steps are f32; with one they would not be.
-      if (!run.has_deepspeed && accumulation > 1 && base_.weight_type != DType::f32)
-        words.emplace_back("deepspeed.data_types.grad_accum_dtype=fp32");
-    }
+    Settings wanted = settings_of(run);
+    wanted.micro_batch /= divisor;
+    wanted.accumulation = accumulated / factor;
+    if (setting[recompute] > 0) wanted.recompute = recompute_[setting[recompute] - 1];
+    if (setting[stage] > 0) wanted.stage = stages_[setting[stage] - 1];
     if (setting[evaluation] > 0)
-      words.push_back(
-          fmt::format("per_device_eval_batch_size={}",
-                      run.evaluation.batch_size / evaluation_divisors_[setting[evaluation] - 1]));
-    return words;
+      wanted.evaluation_batch /= evaluation_divisors_[setting[evaluation] - 1];
+    return words_for(run, wanted);
   }
 
   std::int64_t factor_of(const Setting& setting) const {
@@ -278,48 +250,32 @@ class Search {
     if (!is_new) return made;
     const auto words = words_of(setting);
     if (!words || plans_left_ == 0) return made;
-    const std::int64_t factor = factor_of(setting);
-    // A DeepSpeed config may repeat what is changed here; "auto" makes it follow.
-    const std::vector<std::vector<std::string>> followers = {
-        {},
-        {"deepspeed.train_micro_batch_size_per_gpu=auto",
-         "deepspeed.gradient_accumulation_steps=auto"},
-        {"deepspeed.bf16.enabled=auto"}};
-    for (const std::vector<std::string>& more : followers) {
-      std::vector<std::string> all = *words;
-      all.insert(all.end(), more.begin(), more.end());
-      if (plan_again(all, world() * factor, made)) break;
-    }
+    plan_again(*words, world() * factor_of(setting), made);
     return made;
   }
 
-  // False when the words cannot be read.
-  bool plan_again(const std::vector<std::string>& words, std::int64_t world_size, Trial& into) {
-    std::vector<std::string> changes = q_.run.changes;
+  // Leaves `into` as it is when the words cannot be read.
+  void plan_again(const std::vector<std::string>& words, std::int64_t world_size, Trial& into) {
+    std::vector<std::string> all;
+    if (world_size != world()) all.push_back(fmt::format("underkeel.ranks={}", world_size));
+    all.insert(all.end(), words.begin(), words.end());
+    const auto changed = read_changed(q_.run, all, world_size);
+    if (!changed) return;
     std::string text;
-    if (world_size != world()) {
-      changes.push_back(fmt::format("underkeel.ranks={}", world_size));
-      text = fmt::format("--ranks {}", world_size);
-    }
-    for (const std::string& word : words) {
-      changes.push_back(word);
-      text += (text.empty() ? "" : " ") + word;
-    }
-    auto run =
-        spec::read_run_file(q_.run.run_file, changes, spec::WorldSize{world_size, "--ranks"});
-    if (!run) return false;
-    run->data.longest_sample = q_.run.data.longest_sample;
+    for (const std::string& word : changed->words)
+      text += (text.empty() ? "" : " ") + (world_size != world() && &word == &changed->words.front()
+                                               ? fmt::format("--ranks {}", world_size)
+                                               : word);
     --plans_left_;
     const Placement placement =
         world_size == world()
             ? q_.placement
             : spread_evenly(q_.machine, world_size, q_.placement.ranks_are_processes);
     const plan::Plan plan = make_plan_on(
-        {.model = q_.model, .run = *run, .machine = q_.machine, .placement = placement});
-    const Room room = room_of(*run, q_.machine, placement);
+        {.model = q_.model, .run = changed->run, .machine = q_.machine, .placement = placement});
+    const Room room = room_of(changed->run, q_.machine, placement);
     into.change = Change{text, needed_bytes(plan, room, shortage_.space)};
     into.fits = !shortage_of(plan, room);
-    return true;
   }
 
   const FitQuestion& q_;

@@ -1,0 +1,57 @@
+#pragma once
+// The fastest settings of a run that fit its budgets: a grid of recompute levels, micro-batches with accumulation, ZeRO
+// stages and gathers ahead, at the same ranks and global batch. Most of the grid is estimated; what is named was
+// read and planned as the user will (docs/decisions/0024).
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/fit.h"
+#include "planner/settings.h"
+
+namespace underkeel::planner {
+
+struct StepTimes {
+  double step_s = 0;       // of a window and its update
+  double save_s = 0;       // until a save is on disk
+  double save_wait_s = 0;  // by how much the following window is longer for it
+};
+/// How long a plan's step takes. (A reader of plans answers that; this layer knows none.)
+using PredictTimes = std::function<StepTimes(const plan::Plan&)>;
+
+/// Settings that were read and planned.
+struct FittingRun {
+  Settings settings;
+  std::vector<std::string> words;  // for the same command line; none: as it is
+  spec::RunConfig run;             // with them
+  std::array<std::int64_t, plan::memory_space_count> peak_bytes{};  // of a rank
+  std::int64_t node_bytes = 0;  // of host memory, all ranks of a node and their processes
+  StepTimes times;
+  std::vector<plan::Decision> choices;  // of each knob, what the others would do
+};
+
+struct BestFit {
+  std::vector<FittingRun>
+      rows;  // fastest first; of equals the one with fewer words, then less memory
+  std::optional<FittingRun> smallest;  // where nothing fits: the one that comes closest
+  std::optional<Shortage> shortage;    // of that one
+  std::int64_t searched = 0;           // settings of the grid
+  std::int64_t planned = 0;            // of them in full
+};
+
+/// The most rows of an answer.
+constexpr std::size_t most_fitting_runs = 6;
+
+/// `run` must have been read from a file.
+BestFit find_best_fit(const FitQuestion& question, const PredictTimes& predict);
+
+/// The grid that is searched, evaluation batches left as they are.
+std::vector<Settings> settings_to_search(const FitQuestion& question);
+/// Evaluation batches that are tried where the run's own does not fit: it and its divisors, largest first.
+std::vector<std::int64_t> evaluation_batches_to_search(const FitQuestion& question);
+
+}  // namespace underkeel::planner

@@ -1,0 +1,138 @@
+// plan --fit as a user runs it: what it prints is accepted by the same command.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_line.h"
+#include "support/case.h"
+
+namespace underkeel::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+/// A case and budgets under which it does not fit as it is.
+struct Squeezed {
+  RunnableCase run = complete_case("tied_head", {.with_weights = false});
+  std::string budgets;
+  std::string machine;  // --hardware FILE, or nothing
+
+  explicit Squeezed(const std::string& more_flags = "", int percent = 90) : machine(more_flags) {
+    const Json whole = Json::parse(run_underkeel("plan " + words() + " --json").out);
+    const auto peak = whole["spaces"]["device"]["peak_bytes"].get<std::int64_t>();
+    budgets = "device=" + std::to_string(peak * percent / 100) + ",host=8GiB";
+  }
+  std::string words() const { return run.run_file.string() + " --ranks 2 " + machine; }
+  std::string fit(const std::string& more = "") const {
+    return "plan " + words() + " --fit " + budgets + more;
+  }
+};
+
+/// The same command with what a row says: as words, and as lines of the run file.
+void expect_plans_as_said(const Squeezed& squeezed, const Json& row) {
+  std::string words, lines = read_text(squeezed.run.run_file);
+  for (const auto& word : row["changes"]) words += " " + word.get<std::string>();
+  for (const auto& [key, value] : row["patch"].items()) {
+    const std::string start = key + ":";
+    if (const std::size_t at = lines.find("\n" + start); at != std::string::npos)
+      lines.erase(at + 1, lines.find('\n', at + 1) - at);
+    lines += start + " " + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+  }
+  const auto file = squeezed.run.folder / "patched.yaml";
+  write_text(file, lines);
+  for (const std::string& run :
+       {squeezed.words() + words, file.string() + " --ranks 2 " + squeezed.machine}) {
+    const Ran ran = run_underkeel("plan " + run + " --json --memory " + squeezed.budgets);
+    ASSERT_EQ(ran.exit_code, 0) << run << "\n" << ran.error;
+    const Json plan = Json::parse(ran.out);
+    for (const auto& [space, peak] : row["peak_bytes"].items())
+      EXPECT_EQ(plan["spaces"][space]["peak_bytes"], peak) << run;
+    EXPECT_DOUBLE_EQ(plan["times"]["step_s"].get<double>(), row["step_s"].get<double>()) << run;
+  }
+}
+
+TEST(PlanFit, EveryRowIsAcceptedAsWordsAndAsLines) {
+  const Squeezed squeezed;
+
+  const Ran ran = run_underkeel(squeezed.fit(" --json"));
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  const Json found = Json::parse(ran.out);
+  ASSERT_GE(found["rows"].size(), 2u);
+  double before_s = 0;
+  for (const Json& row : found["rows"]) {
+    EXPECT_GE(row["step_s"].get<double>(), before_s * (1 - 1e-6));
+    before_s = row["step_s"];
+    EXPECT_NEAR(row["steps_per_hour"].get<double>() * before_s, 3600, 1e-6);
+    EXPECT_FALSE(row["decisions"].empty());
+    expect_plans_as_said(squeezed, row);
+  }
+}
+
+TEST(PlanFit, EveryRowIsAcceptedOnADescribedMachine) {
+  const TemporaryFolder folder;
+  write_text(folder / "hardware.yaml",
+             "gpus_per_node: 2\ngpu_mem_gib: 80\nhost_ram_gib: 64\nmatmul_flops_per_s: 1.0e12\n");
+  const Squeezed squeezed("--hardware " + (folder / "hardware.yaml").string(), 110);
+
+  const Ran ran = run_underkeel(squeezed.fit(" --json"));
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  for (const Json& row : Json::parse(ran.out)["rows"]) expect_plans_as_said(squeezed, row);
+}
+
+TEST(PlanFit, HasTheShapeThatIsDocumented) {
+  const Squeezed squeezed;
+
+  const Json found =
+      Json::parse(run_underkeel(squeezed.fit(",nvme=1TiB --json max_steps=100")).out);
+
+  for (const char* key : {"fits", "ranks", "budgets", "searched", "planned", "rates_are_measured",
+                          "rows", "smallest", "not_searched"})
+    EXPECT_TRUE(found.contains(key)) << key;
+  EXPECT_EQ(found["fits"], true);
+  EXPECT_EQ(found["smallest"], nullptr);
+  const Json& row = found["rows"][0];
+  for (const char* key : {"changes", "patch", "step_s", "steps_per_hour", "total_steps", "hours",
+                          "save_s", "save_wait_s", "peak_bytes", "node_host_bytes", "decisions"})
+    EXPECT_TRUE(row.contains(key)) << key;
+  EXPECT_EQ(row["total_steps"], 100);
+  EXPECT_GT(row["hours"].get<double>(), 0);
+  EXPECT_THAT(found["not_searched"].dump(), HasSubstr("nvme="));
+  EXPECT_THAT(found["not_searched"].dump(), HasSubstr("offload"));
+}
+
+TEST(PlanFit, SaysWhyAndHowInText) {
+  const Squeezed squeezed;
+
+  const Ran ran = run_underkeel(squeezed.fit(" max_steps=-1"));
+
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+  for (const char* part : {"steps/h", "as lines of the run file", "why the first", "recompute ",
+                           "micro-batch ", "not searched", "offload of optimizer or parameters"})
+    EXPECT_THAT(ran.out, HasSubstr(part));
+  EXPECT_THAT(ran.out, HasSubstr("hours: not known without max_steps"));
+}
+
+TEST(PlanFit, NamesTheSmallestPeakWhereNothingFits) {
+  const RunnableCase run = complete_case("tied_head", {.with_weights = false});
+
+  const Ran ran = run_underkeel("plan " + run.run_file.string() + " --fit device=64KiB --json");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error, HasSubstr("the smallest peak that can be reached is"));
+  const Json found = Json::parse(ran.out);
+  EXPECT_EQ(found["fits"], false);
+  EXPECT_GT(found["smallest"]["peak_bytes"]["device"].get<std::int64_t>(), 64 * 1024);
+}
+
+TEST(PlanFit, RefusesWhatIsNoBudget) {
+  EXPECT_EQ(run_underkeel("plan run.yaml --fit disk=1GiB").exit_code, 2);
+  EXPECT_EQ(run_underkeel("plan run.yaml --fit device").exit_code, 2);
+  EXPECT_THAT(run_underkeel("plan run.yaml --memory nvme=1GiB").error, HasSubstr("is no budget"));
+}
+
+}  // namespace
+}  // namespace underkeel::test

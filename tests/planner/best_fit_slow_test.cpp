@@ -1,0 +1,225 @@
+#include "planner/best_fit.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "base/units.h"
+#include "simulate/simulate.h"
+#include "support/model_folder.h"
+#include "support/temporary_folder.h"
+#include "support/text_files.h"
+#include "support/value_of.h"
+
+namespace underkeel::planner {
+namespace {
+
+using plan::MemorySpace;
+using test::value_of;
+
+struct Wide {
+  std::int64_t layers = 12;
+  std::int64_t ranks = 1;
+  std::string more = {};  // lines of the run file
+  spec::HardwareSpec machine = {.nodes = 1, .host_ram_bytes = 64 * gibibyte, .cores = 8};
+};
+
+/// A run of a narrow model on a machine that is described.
+class Prepared {
+ public:
+  explicit Prepared(const Wide& wide) : wide_(wide) {
+    test::write_text(folder_ / "model" / "config.json", fmt::format(R"({{"model_type": "llama",
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 2048, "hidden_size": 256,
+        "intermediate_size": 688, "num_hidden_layers": {}, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+        "hidden_act": "silu", "tie_word_embeddings": false}})",
+                                                                    wide.layers));
+    model_ = value_of(spec::read_model_config(folder_ / "model"));
+    test::write_text(folder_ / "run.yaml",
+                     "model_name_or_path: " + (folder_ / "model").string() +
+                         "\nstage: pt\ndo_train: true\nfinetuning_type: full\ndataset: text\n"
+                         "cutoff_len: 512\noutput_dir: out\nbf16: true\n" +
+                         wide.more);
+  }
+
+  spec::RunConfig read(std::vector<std::string> words) const {
+    words.push_back(fmt::format("underkeel.ranks={}", wide_.ranks));
+    return value_of(
+        spec::read_run_file(folder_ / "run.yaml", words, spec::WorldSize{wide_.ranks, "--ranks"}));
+  }
+  FitQuestion question(const spec::RunConfig& run) const {
+    return {.model = model_,
+            .run = run,
+            .machine = wide_.machine,
+            .placement = spread_evenly(wide_.machine, wide_.ranks, false)};
+  }
+  StepTimes times(const plan::Plan& plan) const {
+    const simulate::Simulation simulated = simulate::simulate_step(plan, wide_.machine);
+    return {simulated.step_s, simulated.save_s, simulated.save_wait_s};
+  }
+  BestFit best(const spec::RunConfig& run) const {
+    return find_best_fit(question(run), [&](const plan::Plan& plan) { return times(plan); });
+  }
+  Room room(const spec::RunConfig& run) const {
+    return room_of(run, wide_.machine, question(run).placement);
+  }
+  std::int64_t device_bytes(const spec::RunConfig& run) const {
+    return make_plan_on(question(run)).layout.size_bytes[index(MemorySpace::device)];
+  }
+
+  /// Plans all of the grid in full: the least step of what fits; none where nothing does.
+  std::optional<double> least_step(const spec::RunConfig& run) const {
+    std::optional<double> least;
+    for (Settings settings : settings_to_search(question(run)))
+      for (const std::int64_t batch : evaluation_batches_to_search(question(run))) {
+        settings.evaluation_batch = batch;
+        const auto changed = read_changed(run, words_for(run, settings), wide_.ranks);
+        if (!changed) continue;
+        const plan::Plan plan = make_plan_on(question(changed->run));
+        if (shortage_of(plan, room(run))) continue;
+        const double step_s = times(plan).step_s;
+        if (!least || step_s < *least) least = step_s;
+      }
+    return least;
+  }
+
+ private:
+  Wide wide_;
+  test::TemporaryFolder folder_;
+  spec::ModelSpec model_;
+};
+
+const std::string four_by_two = "per_device_train_batch_size: 4\ngradient_accumulation_steps: 2\n";
+
+/// A node of eight cards that are slow enough for links to matter.
+spec::HardwareSpec cards() {
+  spec::HardwareSpec machine{.gpus_per_node = 8, .host_ram_bytes = 64 * gibibyte};
+  machine.gpu_mem_bytes = 80 * gibibyte;
+  machine.matmul_flops_per_s = 1e13;
+  machine.memory_bytes_per_s = 1e12;
+  machine.link_bytes_per_s = 2e10;
+  return machine;
+}
+
+/// Budgets between what the smallest and what the present settings need.
+std::vector<std::string> budgets(const Prepared& setup) {
+  const std::int64_t all = setup.device_bytes(setup.read({"underkeel.recompute=none"}));
+  std::vector<std::string> words;
+  for (const std::int64_t percent : {40, 60, 80, 130})
+    words.push_back(fmt::format("underkeel.memory.device={}", all * percent / 100));
+  return words;
+}
+
+/// Every row applied as it is printed plans within the budget, with the peaks and times that were promised, and
+/// keeps the global batch. Gives how many there were.
+int check_rows(const Prepared& setup, const std::vector<std::string>& words) {
+  const spec::RunConfig run = setup.read(words);
+  const BestFit found = setup.best(run);
+  double before_s = 0;
+  for (const FittingRun& row : found.rows) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), row.words.begin(), row.words.end());
+    const spec::RunConfig applied = setup.read(all);
+    const plan::Plan plan = make_plan_on(setup.question(applied));
+    EXPECT_FALSE(shortage_of(plan, setup.room(applied)));
+    EXPECT_EQ(plan.layout.size_bytes, row.peak_bytes);
+    EXPECT_EQ(setup.times(plan).step_s, row.times.step_s);
+    EXPECT_GE(row.times.step_s, before_s * (1 - 1e-6)) << "rows are in order";
+    EXPECT_EQ(applied.sequences_per_micro_batch * applied.accumulation_steps,
+              run.sequences_per_micro_batch * run.accumulation_steps);
+    before_s = row.times.step_s;
+  }
+  EXPECT_EQ(found.rows.empty(), found.smallest.has_value());
+  return static_cast<int>(found.rows.size());
+}
+
+TEST(BestFit, EveryRowPlansAsItSaysOnOneRank) {
+  const Prepared setup({.more = four_by_two});
+
+  int rows = 0;
+  for (const std::string& budget : budgets(setup)) rows += check_rows(setup, {budget});
+
+  EXPECT_GT(rows, 6);
+}
+
+TEST(BestFit, EveryRowPlansAsItSaysOnEightCards) {
+  const Prepared setup({.layers = 9, .ranks = 8, .more = four_by_two, .machine = cards()});
+
+  int rows = 0;
+  for (const std::string& budget : budgets(setup)) rows += check_rows(setup, {budget});
+
+  EXPECT_GT(rows, 6);
+}
+
+TEST(BestFit, EveryRowPlansAsItSaysBesideADeepspeedConfig) {
+  const Prepared setup(
+      {.layers = 3,
+       .ranks = 4,
+       .more = four_by_two + "deepspeed: {zero_optimization: {stage: 2}, bf16: {enabled: true}, "
+                             "train_micro_batch_size_per_gpu: 4, gradient_accumulation_steps: 2, "
+                             "train_batch_size: 32}\n"});
+
+  int rows = 0;
+  for (const std::string& budget : budgets(setup)) rows += check_rows(setup, {budget});
+
+  EXPECT_GT(rows, 6);
+}
+
+TEST(BestFit, TheFirstIsTheFastestOfTheWholeGrid) {
+  for (const std::int64_t ranks : {1, 4}) {
+    const Prepared setup({.layers = 11,
+                          .ranks = ranks,
+                          .more = four_by_two + "eval_strategy: steps\neval_dataset: text\n"
+                                                "per_device_eval_batch_size: 4\n",
+                          .machine = cards()});
+    for (const std::string& budget : budgets(setup)) {
+      const spec::RunConfig run = setup.read({budget});
+      const std::optional<double> least = setup.least_step(run);
+
+      const BestFit found = setup.best(run);
+
+      ASSERT_EQ(found.rows.empty(), !least.has_value()) << ranks << " ranks, " << budget;
+      if (least) {
+        EXPECT_NEAR(found.rows.front().times.step_s, *least, 1e-6 * *least) << budget;
+      }
+    }
+  }
+}
+
+TEST(BestFit, NamesTheSmallestWhereNothingFits) {
+  const Prepared setup({.more = four_by_two});
+  const spec::RunConfig run = setup.read({"underkeel.memory.device=1MiB"});
+
+  const BestFit found = setup.best(run);
+
+  ASSERT_TRUE(found.smallest && found.shortage);
+  EXPECT_TRUE(found.rows.empty());
+  EXPECT_EQ(found.shortage->needed_bytes, found.smallest->peak_bytes[index(MemorySpace::device)]);
+  for (const Settings& settings : settings_to_search(setup.question(run))) {
+    const auto changed = read_changed(run, words_for(run, settings), 1);
+    ASSERT_TRUE(changed);
+    EXPECT_GE(setup.device_bytes(changed->run), found.shortage->needed_bytes);
+  }
+}
+
+TEST(BestFit, SaysWhatTheOthersWouldDo) {
+  const Prepared setup({.ranks = 8, .more = four_by_two, .machine = cards()});
+  const std::int64_t all = setup.device_bytes(setup.read({"underkeel.recompute=none"}));
+
+  const BestFit found =
+      setup.best(setup.read({fmt::format("underkeel.memory.device={}", all * 3 / 5)}));
+
+  ASSERT_FALSE(found.rows.empty());
+  std::vector<std::string> subjects;
+  for (const plan::Decision& choice : found.rows.front().choices) {
+    subjects.push_back(choice.subject);
+    for (const plan::Alternative& other : choice.alternatives)
+      EXPECT_THAT(other.effect,
+                  testing::AnyOf(testing::HasSubstr("needs "), testing::HasSubstr("step ")));
+  }
+  EXPECT_THAT(subjects, testing::IsSupersetOf({"recompute", "micro-batch", "ZeRO stage"}));
+}
+
+}  // namespace
+}  // namespace underkeel::planner
