@@ -11,6 +11,8 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "disk_need.h"
+#include "doctor/disk.h"
 #include "run_arguments.h"
 #include "spec/examine_run.h"
 #include "spec/text_file.h"
@@ -149,7 +151,7 @@ Result<void> run(const Words& words, int& exit_code) {
   const doctor::Engine engine =
       words.engine == "deepspeed" ? doctor::Engine::deepspeed : doctor::Engine::underkeel;
   read_data(words.data, question);
-  const doctor::Diagnosis diagnosis = doctor::diagnose(question);
+  const doctor::Diagnosis diagnosis = doctor::diagnose(question, disk_need);
   const std::string text =
       words.json ? doctor::to_json(diagnosis, language) : doctor::to_text(diagnosis, language);
   std::fputs(text.c_str(), stdout);

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "doctor/accelerate_rules.h"
 #include "doctor/advice_rules.h"
 #include "doctor/config_rules.h"
+#include "doctor/disk.h"
 #include "doctor/folder_rules.h"
 #include "doctor/key_rules.h"
 #include "doctor/log_rules.h"
@@ -80,9 +82,38 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
                  {"uncut", count(data.longest_uncut)}}});
 }
 
+/// Which accumulation keeps the global batch where other ranks run, for those who go on with more or fewer machines.
+void tell_other_ranks(const Inputs& inputs, std::vector<Finding>& findings) {
+  const RunFacts run = run_facts(inputs.run->root);
+  const std::int64_t ranks = inputs.ranks.count;
+  if (run.micro_batch <= 0 || run.accumulation_steps <= 0 || run.accumulation_steps > 1 << 20)
+    return;
+  const std::int64_t rounds = run.accumulation_steps * ranks;
+  std::string others;
+  int count = 0;
+  for (std::int64_t other = std::min(rounds, 8 * ranks); other >= 1 && count < 8; --other) {
+    if (rounds % other != 0 || other == ranks) continue;
+    others += fmt::format("{}{}: {}", others.empty() ? "" : ", ", other, rounds / other);
+    ++count;
+  }
+  if (others.empty()) return;
+  findings.push_back({.id = "batch-on-other-ranks",
+                      .file = inputs.run->file,
+                      .key = "gradient_accumulation_steps",
+                      .slots = {{"global", fmt::format("{}", run.micro_batch * rounds)},
+                                {"micro", fmt::format("{}", run.micro_batch)},
+                                {"steps", fmt::format("{}", run.accumulation_steps)},
+                                {"ranks", fmt::format("{}", ranks)},
+                                {"others", others}}});
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Question& question) {
+  return diagnose(question, {});
+}
+
+Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
   Diagnosis diagnosis;
   std::vector<Finding>& findings = diagnosis.findings;
   const Inputs inputs = gather(question, findings);
@@ -91,6 +122,8 @@ Diagnosis diagnose(const Question& question) {
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
                                   {"on_node", fmt::format("{}", inputs.ranks.on_node)},
                                   {"source", inputs.ranks.source}}});
+  if (inputs.run) tell_other_ranks(inputs, findings);
+  if (inputs.accelerate) append(findings, check_accelerate(*inputs.accelerate));
   if (inputs.deepspeed) {
     append(findings, check_keys({.config = *inputs.deepspeed,
                                  .auto_is_filled_in = inputs.run || inputs.accelerate}));
@@ -101,7 +134,7 @@ Diagnosis diagnose(const Question& question) {
   look_at_folders(question, inputs, diagnosis);
   look_at_logs(question, inputs, diagnosis);
   look_at_advice(question, inputs, diagnosis);
-  look_at_own_engine(question, inputs, diagnosis);
+  look_at_own_engine(question, inputs, disk_need, diagnosis);
   if (has_error_now(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
   if (has_error_now(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;
   std::stable_sort(findings.begin(), findings.end(),

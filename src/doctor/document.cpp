@@ -153,9 +153,13 @@ bool mentions_deepspeed_keys(std::string_view text) {
 FileKind kind_of_folder(const fs::path& path) {
   std::error_code status;
   const auto has = [&](std::string_view name) { return fs::exists(path / name, status); };
+  // A checkpoint of ours is a model folder besides, whole or not.
+  const bool is_named_so = fs::path(path).filename().string().starts_with("checkpoint-");
+  if (has("manifest.json") || (is_named_so && has("training_args.json")))
+    return FileKind::checkpoint_folder;
   if (has("config.json")) return FileKind::model_folder;
   if (has("adapter_config.json")) return FileKind::adapter_folder;
-  if (has("manifest.json") || has("trainer_state.json")) return FileKind::checkpoint_folder;
+  if (has("trainer_state.json")) return FileKind::checkpoint_folder;
   bool has_checkpoints = false, has_partitions = has("zero_to_fp32.py") || has("latest");
   for (const auto& entry : fs::directory_iterator(path, status)) {
     const std::string name = entry.path().filename().string();

@@ -10,8 +10,10 @@
 #include "doctor/run_facts.h"
 #include "io/checkpoint.h"
 #include "io/model_files.h"
+#include "io/value_look.h"
 #include "spec/json_reader.h"
 #include "spec/text_file.h"
+#include "spec/tied_copy.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -40,11 +42,57 @@ std::string file_of(const std::string& path) {
   return fs::path(path).filename().string();
 }
 
+std::string_view how_text(bool is_whole) {
+  return is_whole ? "@look.whole" : "@look.sampled";
+}
+
+/// Values that are no numbers.
+void check_values(io::FileSystem& files, const std::vector<io::SafetensorsHeader>& headers,
+                  const std::string& file, Diagnosis& diagnosis) {
+  const auto seen = io::look_at_values(files, headers, most_value_bytes);
+  if (!seen)
+    return tell(diagnosis, "weights-broken", Severity::error, file, "",
+                {{"what", seen.error().what}, {"where", seen.error().where}});
+  const std::vector<Slot> read = {{"read", amount(static_cast<double>(seen->read_bytes))},
+                                  {"total", amount(static_cast<double>(seen->total_bytes))},
+                                  {"how", std::string(how_text(seen->is_whole()))}};
+  if (!seen->first_not_finite)
+    return tell(diagnosis, "weights-finite", Severity::info, file, "", read);
+  const io::ValueLook::Place& first = *seen->first_not_finite;
+  std::vector<Slot> slots = {{"count", fmt::format("{}", seen->tensors_not_finite)},
+                             {"tensor", first.tensor},
+                             {"element", fmt::format("{}", first.element_index)}};
+  slots.insert(slots.end(), read.begin(), read.end());
+  tell(diagnosis, "weights-not-finite", Severity::error, file_of(first.path), first.tensor, slots);
+}
+
+/// A head that is stored beside the embedding it is tied to: a second copy, or another matrix.
+void check_tied(io::FileSystem& files, const io::FoundTensor& head,
+                const io::FoundTensor& embedding, const std::string& file, Diagnosis& diagnosis) {
+  const auto alike = io::compare_tensors(files, head, embedding, most_value_bytes);
+  if (!alike)
+    return tell(diagnosis, "weights-broken", Severity::error, file, "",
+                {{"what", alike.error().what}, {"where", alike.error().where}});
+  const std::string bytes = amount(static_cast<double>(head.entry.size_bytes()));
+  if (!alike->is_equal)
+    return tell(diagnosis, "tied-heads-differ", Severity::error, file, head.entry.name,
+                {{"head", head.entry.name}, {"embedding", embedding.entry.name}});
+  tell(diagnosis, "tied-head-doubled", Severity::warning, file, head.entry.name,
+       {{"bytes", bytes}, {"how", std::string(how_text(alike->is_whole()))}});
+}
+
 /// Compares tensors with what the model needs: first wrong one of each kind, and totals.
-void compare(const std::vector<const io::TensorEntry*>& tensors, const spec::ModelSpec& model,
-             const std::string& file, Diagnosis& diagnosis) {
+void compare(io::FileSystem& files, const std::vector<io::SafetensorsHeader>& headers,
+             const spec::ModelSpec& model, const std::string& file, Diagnosis& diagnosis) {
   std::map<std::string_view, const io::TensorEntry*> found;
-  for (const io::TensorEntry* entry : tensors) found[entry->name] = entry;
+  std::map<std::string_view, const std::string*> path_of;
+  std::vector<const io::TensorEntry*> tensors;
+  for (const io::SafetensorsHeader& header : headers)
+    for (const io::TensorEntry& entry : header.tensors) {
+      tensors.push_back(&entry);
+      found[entry.name] = &entry;
+      path_of[entry.name] = &header.path;
+    }
   std::int64_t expected_count = 0, found_count = 0, empty = 0, missing = 0, wrong = 0;
   std::string first_empty, first_missing, first_wrong, empty_shape, wrong_found, wrong_expected;
   for (const spec::Parameter& parameter : spec::parameters_of(model)) {
@@ -89,9 +137,10 @@ void compare(const std::vector<const io::TensorEntry*>& tensors, const spec::Mod
                {"shape", wrong_found},
                {"wanted", wrong_expected},
                {"count", fmt::format("{}", wrong)}}));
-  if (model.tied_head && found.count("lm_head.weight") > 0)
-    tell(diagnosis, "tied-head-doubled", Severity::warning, file, "lm_head.weight",
-         {{"bytes", amount(static_cast<double>(found["lm_head.weight"]->size_bytes()))}});
+  if (const auto tied = spec::tied_copy(model);
+      tied && found.count(tied->copy) > 0 && found.count(tied->kept) > 0)
+    check_tied(files, {*path_of[tied->copy], *found[tied->copy]},
+               {*path_of[tied->kept], *found[tied->kept]}, file, diagnosis);
   if (empty + missing + wrong == 0)
     tell(diagnosis, "weights-whole", Severity::info, file, "", totals);
   std::set<std::string> types;
@@ -116,10 +165,8 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
                   {{"what", header.error().what}, {"where", header.error().where}});
     if (is_adapter(*header, file_of(path)))
       return check_adapter(files, inputs, *header, folder, diagnosis);
-    std::vector<const io::TensorEntry*> tensors;
-    for (const io::TensorEntry& entry : header->tensors) tensors.push_back(&entry);
-    if (inputs.model) compare(tensors, *inputs.model, file_of(path), diagnosis);
-    return;
+    if (inputs.model) compare(files, {*header}, *inputs.model, file_of(path), diagnosis);
+    return check_values(files, {*header}, file_of(path), diagnosis);
   }
   const auto scan = io::scan_model_folder(files, folder);
   if (!scan) {
@@ -134,11 +181,9 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
          {{"what", problem.what}, {"where", problem.where}});
   for (const std::string& warning : scan->warnings)
     tell(diagnosis, "weights-odd", Severity::warning, file_of(folder), "", {{"what", warning}});
-  if (!scan->problems.empty() || !inputs.model) return;
-  std::vector<const io::TensorEntry*> tensors;
-  for (const io::SafetensorsHeader& header : scan->model.files)
-    for (const io::TensorEntry& entry : header.tensors) tensors.push_back(&entry);
-  compare(tensors, *inputs.model, file_of(folder), diagnosis);
+  if (scan->problems.empty() && inputs.model)
+    compare(files, scan->model.files, *inputs.model, file_of(folder), diagnosis);
+  check_values(files, scan->model.files, file_of(folder), diagnosis);
 }
 
 void check_deepspeed_checkpoint(io::FileSystem&, const Inputs& inputs, const std::string& path,
@@ -293,6 +338,10 @@ void look_at_folders(const Question&, const Inputs& inputs, Diagnosis& diagnosis
         break;
       case FileKind::checkpoint_folder:
         check_output_folder(files, io::folder_of(path), diagnosis);
+        if (files.exists(io::join_path(path, io::manifest_file))) {
+          check_own_checkpoint(files, inputs, path, diagnosis);
+          if (scanned.insert(path).second) check_weights(files, inputs, path, diagnosis);
+        }
         break;
       case FileKind::output_folder:
         check_output_folder(files, path, diagnosis);

@@ -1,6 +1,6 @@
 #pragma once
 // Weights, adapters, checkpoints, tokenizer and generation configs: what is missing, empty, doubled or does not go
-// together. Headers and small files only; weights are not read, except the second matrices of adapters.
+// together. Headers and small files; of weights no more is read than an answer has time for, and it says how much.
 
 #include "doctor/doctor.h"
 #include "io/file.h"
@@ -10,6 +10,9 @@ namespace underkeel::doctor {
 
 void look_at_folders(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
 
+/// The most that is read of weights: whole below it, spread blocks of larger ones. About 0.1 s.
+constexpr std::int64_t most_value_bytes = std::int64_t{64} << 20;
+
 // The parts.
 void check_weights(io::FileSystem& files, const Inputs& inputs, const std::string& path,
                    Diagnosis& diagnosis);
@@ -18,6 +21,8 @@ void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::Safete
 void check_deepspeed_checkpoint(io::FileSystem& files, const Inputs& inputs,
                                 const std::string& path, Diagnosis& diagnosis);
 void check_output_folder(io::FileSystem& files, const std::string& path, Diagnosis& diagnosis);
+void check_own_checkpoint(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
+                          Diagnosis& diagnosis);
 void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis);
 
 }  // namespace underkeel::doctor

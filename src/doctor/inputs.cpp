@@ -66,6 +66,13 @@ class Gatherer {
         inputs_.others.push_back(std::move(document));
         return;
       }
+      case FileKind::checkpoint_folder: {
+        const fs::path config = fs::path(document.path) / "config.json";
+        std::error_code status;
+        if (!inputs_.model && fs::exists(config, status)) read_model(config, document.path);
+        inputs_.others.push_back(std::move(document));
+        return;
+      }
       case FileKind::hardware:
         return read_machine(document);
       default:
@@ -130,7 +137,10 @@ class Gatherer {
   void apply_changes() {
     if (!inputs_.run) return;
     spec::Problems ignored;
-    for (const spec::Override& change : spec::parse_overrides(question_.changes, ignored)) {
+    std::vector<spec::Override> changes = spec::take_dotted_keys(inputs_.run->root);
+    for (spec::Override& change : spec::parse_overrides(question_.changes, ignored))
+      changes.push_back(std::move(change));
+    for (const spec::Override& change : changes) {
       const bool reaches_into_deepspeed = change.path.size() > 1 && change.path[0] == "deepspeed";
       if (!reaches_into_deepspeed) spec::apply_override(change, 0, inputs_.run->root, ignored);
     }

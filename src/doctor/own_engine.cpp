@@ -92,8 +92,9 @@ Space space_of(plan::MemorySpace space) {
 
 class OwnEngine {
  public:
-  OwnEngine(const Question& question, const Inputs& inputs, Diagnosis& diagnosis)
-      : question_(question), inputs_(inputs), diagnosis_(diagnosis) {}
+  OwnEngine(const Question& question, const Inputs& inputs, const DiskNeed& disk_need,
+            Diagnosis& diagnosis)
+      : question_(question), inputs_(inputs), disk_need_(disk_need), diagnosis_(diagnosis) {}
 
   void look() {
     const auto words = words_of(question_, inputs_);
@@ -216,6 +217,83 @@ class OwnEngine {
                                    .engine = Engine::underkeel,
                                    .file = file_name(),
                                    .slots = slots_of(plan, room, shortage, cure)});
+    tell_pieces(plan, run);
+    if (question_.resumes) tell_resume(plan);
+    check_disk(plan, run, machine);
+  }
+
+  void tell(std::string_view id, Severity severity, std::string_view key, std::vector<Slot> slots) {
+    diagnosis_.findings.push_back({.id = std::string(id),
+                                   .severity = severity,
+                                   .engine = Engine::underkeel,
+                                   .file = file_name(),
+                                   .key = std::string(key),
+                                   .slots = std::move(slots)});
+  }
+  static std::string size_text(std::int64_t bytes) { return amount(static_cast<double>(bytes)); }
+
+  /// Logits never exist whole: how much of them does, beside what they would be.
+  void tell_pieces(const plan::Plan& plan, const spec::RunConfig& run) {
+    const auto piece = [&](std::string_view prefix) {
+      std::int64_t most = 0;
+      for (const plan::Buffer& buffer : plan.schedule.buffers)
+        if (buffer.name.starts_with(prefix)) most = std::max(most, buffer.size_bytes);
+      return most;
+    };
+    const planner::Request request = planner::request_of(*inputs_.model, run, plan.world_size);
+    const auto whole = [&](std::int64_t rows) {
+      return bytes_of(DType::f32, rows * inputs_.model->vocabulary);
+    };
+    tell("underkeel-logits", Severity::info, "",
+         {{"piece", size_text(piece("head.logits"))},
+          {"whole", size_text(whole(request.max_rows))},
+          {"rows", fmt::format("{}", request.max_rows)}});
+    if (request.max_evaluation_rows > 0)
+      tell("underkeel-evaluation-logits", Severity::info, "",
+           {{"piece", size_text(piece("evaluation.head.logits"))},
+            {"whole", size_text(whole(request.max_evaluation_rows))},
+            {"rows", fmt::format("{}", request.max_evaluation_rows)}});
+  }
+
+  /// What a rank reads of a checkpoint, and through how much.
+  void tell_resume(const plan::Plan& plan) {
+    double read = 0;
+    for (const plan::Op& op : plan.schedule.find(plan::SegmentKind::resume)->ops)
+      read += op.cost.disk_bytes;
+    std::int64_t ring = 0;
+    for (const plan::Buffer& buffer : plan.schedule.buffers)
+      if (buffer.name.starts_with("state.staging.")) ring += buffer.size_bytes;
+    const auto peak = [&](render::Phase phase) {
+      return size_text(render::bytes_of_phase(plan, phase, plan::MemorySpace::device));
+    };
+    tell("underkeel-resume", Severity::info, "",
+         {{"read", amount(read)},
+          {"ranks", fmt::format("{}", plan.world_size)},
+          {"ring", size_text(ring)},
+          {"resume", peak(render::Phase::resume)},
+          {"step", peak(render::Phase::first_step)}});
+  }
+
+  /// As `plan` asks: whether the checkpoints that stand at once fit the described disk.
+  void check_disk(const plan::Plan& plan, const spec::RunConfig& run,
+                  const spec::HardwareSpec& machine) {
+    if (!disk_need_ || !machine.out_free_bytes) return;
+    if (run.save.strategy == spec::Cadence::no) return;
+    const auto need = disk_need_(*inputs_.model, run, plan);
+    if (!need) return;  // a model whose files cannot be laid out is told of elsewhere
+    const std::int64_t needed = io::needed_bytes(*need);
+    const std::int64_t free = *machine.out_free_bytes;
+    const std::int64_t limit = io::largest_limit_that_fits(*need, free);
+    const bool fits = needed <= free;
+    if (!fits) diagnosis_.underkeel.verdict = Verdict::fails;
+    tell(fits ? "underkeel-disk-fits" : "underkeel-disk-does-not-fit",
+         fits ? Severity::info : Severity::error, "save_total_limit",
+         {{"needed", size_text(needed)},
+          {"free", capacity(free)},
+          {"count", fmt::format("{}", io::checkpoints_at_once(*need))},
+          {"each", size_text(need->checkpoint_bytes)},
+          {"final", size_text(need->export_bytes)},
+          {"cure", limit > 0 ? fmt::format("save_total_limit: {}", limit) : "@disk.no-limit"}});
   }
 
   static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room,
@@ -251,13 +329,15 @@ class OwnEngine {
 
   const Question& question_;
   const Inputs& inputs_;
+  const DiskNeed& disk_need_;
   Diagnosis& diagnosis_;
 };
 
 }  // namespace
 
-void look_at_own_engine(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
-  OwnEngine(question, inputs, diagnosis).look();
+void look_at_own_engine(const Question& question, const Inputs& inputs, const DiskNeed& disk_need,
+                        Diagnosis& diagnosis) {
+  OwnEngine(question, inputs, disk_need, diagnosis).look();
 }
 
 }  // namespace underkeel::doctor

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "doctor/reader_words.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -45,6 +46,10 @@ std::string slot_text(const Finding& finding, std::string_view name, Language la
                                  [&](const Slot& each) { return each.name == name; });
   UK_CHECK(slot != finding.slots.end(),
            fmt::format("finding `{}` fills no slot `{}`", finding.id, name));
+  // What a reader below said; its names for things stay.
+  const bool is_said = name == "what" || name == "fix";
+  if (is_said && language == Language::chinese && !slot->text.starts_with('@'))
+    return in_chinese(slot->text);
   return with_phrases(slot->text, language);
 }
 

@@ -316,6 +316,66 @@ constexpr std::array wordings = {
              "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
              "{host}）"},
             {"the smallest change that fits: {cure}", "能放下的最小改动：{cure}"}},
+    Wording{"accelerate-value",
+            {"`{key}` is {value}; wanted: {wanted}", "`{key}` 为 {value}；应为：{wanted}"},
+            {"write it as wanted", "按要求填写"}},
+    Wording{"accelerate-key-misplaced",
+            {"`{key}` stands in the wrong section: {does}", "`{key}` 放错了位置：{does}"},
+            {"it belongs in {section}", "它应放在 {section}"}},
+    Wording{"accelerate-key-misspelt",
+            {"unknown key `{key}`: {does}", "未知键 `{key}`：{does}"},
+            {"the nearest key is `{nearest}`", "最接近的键是 `{nearest}`"}},
+    Wording{"accelerate-key-unknown",
+            {"unknown key `{key}`: {does}", "未知键 `{key}`：{does}"},
+            {"remove it", "删除它"}},
+    Wording{"accelerate-keys-beside-file",
+            {"beside deepspeed_config_file these keys are refused with a ValueError: {keys}",
+             "与 deepspeed_config_file 同时出现时，这些键会以 ValueError 被拒绝：{keys}"},
+            {"say them in the DeepSpeed file alone", "只在 DeepSpeed 文件里填写"}},
+    Wording{"accelerate-without-deepspeed",
+            {"distributed_type is {type}: deepspeed_config is passed over",
+             "distributed_type 为 {type}：deepspeed_config 不起作用"},
+            {"distributed_type: DEEPSPEED", "distributed_type: DEEPSPEED"}},
+    Wording{
+        "batch-on-other-ranks",
+        {"the global batch is {micro} x {steps} x {ranks} ranks = {global}; it stays so on other "
+         "ranks with this gradient_accumulation_steps (ranks: steps): {others}",
+         "全局批大小为 {micro} x {steps} x {ranks} 个 rank = {global}；换用其他 rank "
+         "数时，保持不变的 gradient_accumulation_steps（rank 数: 步数）：{others}"},
+        {}},
+    Wording{"underkeel-logits",
+            {"of logits {piece} exist at once, in pieces of rows; whole they would be {whole} in "
+             "f32 ({rows} rows)",
+             "logits 按行分块，同时只有 {piece}；整个保留则为 f32 的 {whole}（{rows} 行）"},
+            {}},
+    Wording{
+        "underkeel-evaluation-logits",
+        {"in an evaluation {piece} of logits exist at once, however many samples there are; one "
+         "whole batch would be {whole} in f32 ({rows} rows)",
+         "评估时不论样本多少，同时只有 {piece} 的 logits；一个完整批次为 f32 的 {whole}（{rows} "
+         "行）"},
+        {}},
+    Wording{"underkeel-resume",
+            {"on a resume each of {ranks} ranks reads at most {read} of the state, its own share, "
+             "through "
+             "{ring} of staging that a fresh run has too; device peak of the resume {resume}, of a "
+             "step {step}; any number of ranks may resume",
+             "恢复时 {ranks} 个 rank 各读取自己的至多 {read} 状态，经过全新运行也有的 {ring} "
+             "暂存；恢复的设备峰值 {resume}，一步的峰值 {step}；可用任意 rank 数恢复"},
+            {}},
+    Wording{"underkeel-disk-fits",
+            {"disk: {needed} of {free}, for {count} checkpoints of {each} at once and the final "
+             "folder of {final}",
+             "磁盘：需要 {needed}，可用 {free}，同时有 {count} 个 {each} 的检查点及 {final} "
+             "的最终文件夹"},
+            {}},
+    Wording{"underkeel-disk-does-not-fit",
+            {"the checkpoints do not fit the disk: {needed} needed, {free} free, for {count} "
+             "checkpoints of {each} at once and the final folder of {final}",
+             "磁盘放不下检查点：需要 {needed}，可用 {free}，同时有 {count} 个 {each} 的检查点及 "
+             "{final} "
+             "的最终文件夹"},
+            {"{cure}", "{cure}"}},
     Wording{"underkeel-state-does-not-fit",
             {"does not fit: model state alone is {state} a rank, {limit} are there",
              "放不下：仅模型状态每个 rank 就有 {state}，只有 {limit}"},

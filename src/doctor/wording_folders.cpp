@@ -40,11 +40,56 @@ constexpr std::array wordings = {
             {}},
     Wording{"tied-head-doubled",
             {"the head is tied to the embedding, and lm_head.weight is stored as well: {bytes} "
-             "twice; some "
-             "loaders stop at it, and if the two differ nobody knows which one is right",
+             "twice, the same values ({how}); some loaders stop at it",
              "输出头与嵌入绑定，却又保存了 lm_head.weight：重复 "
-             "{bytes}；有的加载器会因此停止，若两者不同则无法判断哪个正确"},
+             "{bytes}，数值相同（{how}）；有的加载器会因此停止"},
             {"leave it out of the export", "导出时去掉它"}},
+    Wording{"tied-heads-differ",
+            {"{head} and {embedding} differ, though the model ties them: loaders take one or the "
+             "other, our engine refuses them",
+             "{head} 与 {embedding} 不同，而模型将两者绑定：加载器会任取其一，本引擎拒绝"},
+            {"nothing tells which is right: set tie_word_embeddings to false, or remove one",
+             "无法判断哪个正确：把 tie_word_embeddings 设为 false，或删除其中一个"}},
+    Wording{"weights-finite",
+            {"every value looked at is a finite number: {read} of {total} ({how})",
+             "查看过的数值都是有限数：{total} 中的 {read}（{how}）"},
+            {}},
+    Wording{"weights-not-finite",
+            {"{count} tensors hold values that are no finite numbers; the first is element "
+             "{element} of {tensor} ({read} of {total} looked at, {how})",
+             "有 {count} 个张量含非有限数值；第一个是 {tensor} 的第 {element} 个元素（查看了 "
+             "{total} 中的 "
+             "{read}，{how}）"},
+            {"take an earlier checkpoint", "使用更早的检查点"}},
+    Wording{"checkpoint-broken",
+            {"the checkpoint is damaged: {what} ({where}); it is never to be resumed from",
+             "检查点已损坏：{what}（{where}）；不能从它恢复"},
+            {"take an earlier one", "使用更早的"}},
+    Wording{
+        "checkpoint-checksums",
+        {"checksums compared: {how}, of {total}; `underkeel inspect --verify {folder}` compares "
+         "all",
+         "已比较校验和：{how}，共 {total}；`underkeel inspect --verify {folder}` 比较全部"},
+        {}},
+    Wording{"checkpoint-state-whole",
+            {"the state of step {step} is whole: {tensors} tensors, {parts}",
+             "第 {step} 步的状态完整：{tensors} 个张量，{parts}"},
+            {}},
+    Wording{"checkpoint-state-lacks",
+            {"{count} of {expected} tensors of {part} are missing; the first is {tensor}: training "
+             "cannot go on from it",
+             "{part} 缺少 {expected} 个张量中的 {count} 个；第一个是 {tensor}：不能据此继续训练"},
+            {"take an earlier checkpoint, or its weights alone "
+             "(underkeel.resume_weights_only: true)",
+             "使用更早的检查点，或只用其权重（underkeel.resume_weights_only: true）"}},
+    Wording{
+        "checkpoint-state-other-shape",
+        {"{count} tensors of {part} have another shape than the model's; the first is {tensor}: "
+         "{shape} where {wanted} is due",
+         "{part} 有 {count} 个张量与模型形状不符；第一个是 {tensor}：为 {shape}，应为 {wanted}"},
+        {"take the config.json that belongs to the checkpoint",
+         "使用与检查点配套的 "
+         "config.json"}},
     Wording{"adapter-lacks-tensors",
             {"the adapter file ({bytes} bytes) holds {found} tensors, {expected} are due by its "
              "config and the "

@@ -14,14 +14,6 @@ std::string size_text(std::int64_t size_bytes) {
   return fmt::format("{} bytes ({})", format_count(size_bytes), format_bytes(size_bytes));
 }
 
-/// The largest limit under the present one that fits; 0 when not even 1 does.
-std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes) {
-  const std::int64_t at_once = checkpoints_at_once(need);
-  for (need.save_total_limit = at_once - 1; need.save_total_limit > 0; --need.save_total_limit)
-    if (needed_bytes(need) <= free_bytes) return need.save_total_limit;
-  return 0;
-}
-
 }  // namespace
 
 std::int64_t checkpoints_at_once(const SpaceNeed& need) {
@@ -34,6 +26,13 @@ std::int64_t checkpoints_at_once(const SpaceNeed& need) {
 std::int64_t needed_bytes(const SpaceNeed& need) {
   return (checkpoints_at_once(need) - need.standing_count) * need.checkpoint_bytes +
          need.export_bytes;
+}
+
+std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes) {
+  const std::int64_t at_once = checkpoints_at_once(need);
+  for (need.save_total_limit = at_once - 1; need.save_total_limit > 0; --need.save_total_limit)
+    if (needed_bytes(need) <= free_bytes) return need.save_total_limit;
+  return 0;
 }
 
 Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes,

@@ -22,6 +22,9 @@ std::int64_t checkpoints_at_once(const SpaceNeed& need);
 /// Bytes that must be free now.
 std::int64_t needed_bytes(const SpaceNeed& need);
 
+/// The largest save_total_limit below the present one that fits; 0 when not even 1 does.
+std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes);
+
 /// Errors: does_not_fit, with needed and free bytes and the largest save_total_limit that fits.
 Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes, const std::string& output);
 

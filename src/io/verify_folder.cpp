@@ -1,8 +1,6 @@
 #include "io/verify_folder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <optional>
 #include <set>
 
@@ -12,6 +10,7 @@
 #include "base/units.h"
 #include "io/model_files.h"
 #include "io/safetensors.h"
+#include "io/value_look.h"
 
 namespace underkeel::io {
 
@@ -20,36 +19,6 @@ namespace {
 /// Buffers of rotary frequencies that old Llama files carry; every loader computes them.
 bool is_known_leftover(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq");
-}
-
-template <class Value, class ToDouble>
-std::int64_t first_not_finite(std::span<const std::byte> bytes, ToDouble to_number) {
-  Value value;
-  for (std::size_t at = 0; at + sizeof value <= bytes.size(); at += sizeof value) {
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    if (!std::isfinite(to_number(value))) return static_cast<std::int64_t>(at / sizeof value);
-  }
-  return -1;
-}
-
-/// Index of the first value that is not finite; -1 without one.
-std::int64_t first_not_finite(DType type, std::span<const std::byte> bytes) {
-  switch (type) {
-    case DType::f32:
-      return first_not_finite<float>(bytes, [](float value) { return value; });
-    case DType::f64:
-      return first_not_finite<double>(bytes, [](double value) { return value; });
-    case DType::bf16:
-      return first_not_finite<BFloat16>(bytes, [](BFloat16 value) { return to_f32(value); });
-    case DType::f16:
-      return first_not_finite<Float16>(bytes, [](Float16 value) { return to_f32(value); });
-    case DType::i64:
-    case DType::i32:
-    case DType::u8:
-    case DType::nf4:
-      break;  // every pattern is a number
-  }
-  return -1;
 }
 
 class Verifier {
@@ -174,10 +143,10 @@ class Verifier {
     const auto kept = model_.find(pair.kept);
     // Without a copy all is well; a missing or empty `kept` is reported already.
     if (!copy || !kept || kept->entry.size_bytes() == 0) return;
-    const auto equal = same_bytes(*copy, *kept);
-    if (!equal) {
-      report_.problems.push_back(equal.error());
-    } else if (*equal) {
+    const auto likeness = compare_tensors(files_, *copy, *kept, all_bytes);
+    if (!likeness) {
+      report_.problems.push_back(likeness.error());
+    } else if (likeness->is_equal) {
       report_.warnings.push_back(fmt::format(
           "{}: `{}` is a second copy of `{}`, {} bytes; the model ties them, and some loaders stop "
           "at it",
@@ -188,22 +157,6 @@ class Verifier {
              place_of(*copy),
              "nothing tells which is right: set tie_word_embeddings to false, or remove one");
     }
-  }
-
-  Result<bool> same_bytes(const FoundTensor& a, const FoundTensor& b) {
-    if (a.entry.dtype_text != b.entry.dtype_text || a.entry.shape != b.entry.shape) return false;
-    UK_TRY(file_a, files_.open(a.path));
-    UK_TRY(file_b, files_.open(b.path));
-    std::vector<std::byte> buffer_a(static_cast<std::size_t>(options_.buffer_bytes));
-    std::vector<std::byte> buffer_b(buffer_a.size());
-    for (std::int64_t done = 0; done < a.entry.size_bytes(); done += options_.buffer_bytes) {
-      const auto size =
-          static_cast<std::size_t>(std::min(options_.buffer_bytes, a.entry.size_bytes() - done));
-      UK_TRY_VOID(file_a.read(std::span(buffer_a).first(size), a.entry.begin + done));
-      UK_TRY_VOID(file_b.read(std::span(buffer_b).first(size), b.entry.begin + done));
-      if (std::memcmp(buffer_a.data(), buffer_b.data(), size) != 0) return false;
-    }
-    return true;
   }
 
   void check_values() {

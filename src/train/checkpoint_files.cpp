@@ -1,10 +1,11 @@
 #include "train/checkpoint_files.h"
 
+#include "plan/stored_name.h"
+
 namespace underkeel::train {
 
 std::string stored_name(plan::StatePart part, const std::string& tensor) {
-  return part == plan::StatePart::weights ? tensor
-                                          : std::string(plan::name_of(part)) + "." + tensor;
+  return plan::stored_name(part, tensor);
 }
 
 std::optional<CheckpointFiles::Place> CheckpointFiles::find(const std::string& name) const {
@@ -26,8 +27,9 @@ Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
   const auto specs = [&](plan::StatePart part, DType type) {
     std::vector<io::TensorSpec> tensors;
     for (const spec::Parameter& parameter : parameters)
-      tensors.push_back(
-          {.name = stored_name(part, parameter.name), .type = type, .shape = parameter.shape()});
+      tensors.push_back({.name = train::stored_name(part, parameter.name),
+                         .type = type,
+                         .shape = parameter.shape()});
     return tensors;
   };
   CheckpointFiles made;

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "io/model_files.h"
+#include "spec/tied_copy.h"
 
 namespace underkeel::train {
 
@@ -13,8 +14,8 @@ ExpectedTensors expected_tensors(const spec::ModelSpec& model) {
   ExpectedTensors expected;
   for (const spec::Parameter& parameter : spec::parameters_of(model))
     expected.tensors.push_back({parameter.name, parameter.shape()});
-  if (model.tied_head)
-    expected.tied.push_back({.copy = "lm_head.weight", .kept = "model.embed_tokens.weight"});
+  if (const auto tied = spec::tied_copy(model))
+    expected.tied.push_back({.copy = tied->copy, .kept = tied->kept});
   return expected;
 }
 

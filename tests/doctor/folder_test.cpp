@@ -80,6 +80,41 @@ TEST(Folder, NamesPlaceholders) {
       << says(one, "weights-empty");
 }
 
+TEST(Folder, RefusesTiedHeadsThatDiffer) {
+  auto tensors = all_tensors(tiny);
+  tensors.emplace_back("lm_head.weight", std::vector<std::int64_t>{256, 64});
+  std::string content = weights_file(tensors);
+  content.back() = 2;  // the head lies last
+
+  const Diagnosis diagnosis = with_weights(tiny, content);
+
+  EXPECT_NE(says(diagnosis, "tied-heads-differ")
+                .find("lm_head.weight and model.embed_tokens.weight differ"),
+            std::string::npos)
+      << messages(diagnosis);
+  EXPECT_TRUE(found(diagnosis, "tied-head-doubled").empty());
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 2);
+}
+
+TEST(Folder, SeesValuesThatAreNoNumbersAndSaysHowMuchItRead) {
+  std::string content = weights_file(all_tensors(tiny));
+  content[content.size() - 1] = '\x7f';  // bf16 0x7fc1: not a number; the last of model.norm.weight
+  content[content.size() - 2] = '\xc1';
+
+  const Diagnosis bad = with_weights(tiny, content);
+
+  const std::string text = says(bad, "weights-not-finite");
+  EXPECT_NE(
+      text.find("1 tensors hold values that are no finite numbers; the first is element 63 of "
+                "model.norm.weight"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("all of it"), std::string::npos) << text;
+  EXPECT_EQ(exit_code_of(bad, Engine::underkeel), 2);
+  EXPECT_FALSE(
+      found(with_weights(tiny, weights_file(all_tensors(tiny))), "weights-finite").empty());
+}
+
 TEST(Folder, NamesWhatIsMissingDoubledOrOfAnotherShape) {
   auto tensors = all_tensors(tiny);
   tensors.emplace_back("lm_head.weight", std::vector<std::int64_t>{256, 64});

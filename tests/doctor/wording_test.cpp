@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "doctor/reader_words.h"
+
 namespace underkeel::doctor {
 namespace {
 
@@ -69,6 +71,30 @@ TEST(Wording, HasBothLanguagesWithTheSameSlotsAndNumbers) {
       ++count;
     }
   EXPECT_GT(count, 60);
+}
+
+TEST(Wording, HasSentencesOfTheReadersWithTheSameHolesAndNumbers) {
+  std::set<std::string_view> seen;
+  for (const Text& sentence : reader_sentences()) {
+    expect_twins(sentence.english, sentence);
+    EXPECT_EQ(slots_in(sentence.english).size(), slots_in(sentence.chinese).size())
+        << sentence.english;
+    EXPECT_TRUE(has_chinese(sentence.chinese)) << sentence.english;
+    EXPECT_TRUE(seen.insert(sentence.english).second) << sentence.english;
+  }
+}
+
+TEST(Wording, PutsSentencesOfTheReadersIntoChinese) {
+  EXPECT_EQ(in_chinese("unknown key"), "未知键");
+  EXPECT_EQ(in_chinese("1 in ds.json, while learning_rate is 2 (run.yaml)"),
+            "1 见于 ds.json，而 learning_rate 为 2（run.yaml）");
+  EXPECT_EQ(in_chinese("the nearest is `gradient_clipping`; DeepSpeed passes over unknown keys "
+                       "here without a word"),
+            "最接近的是 `gradient_clipping`；DeepSpeed 会静默忽略这里的未知键");
+  EXPECT_EQ(in_chinese("8 is not honoured: quantised base models are not supported yet"),
+            "8 不被支持：量化的基础模型尚不支持");
+  EXPECT_EQ(in_chinese("something nobody has put down"), "something nobody has put down");
+  EXPECT_EQ(in_chinese(""), "");
 }
 
 TEST(Wording, HasEachIdOnce) {

@@ -1,0 +1,252 @@
+// Keys of an accelerate config: unknown ones, those in the wrong section, values of a wrong type, and settings that
+// stand beside a DeepSpeed file which has them too. Source: accelerate 1.15, commands/config and utils/dataclasses.
+
+#include "doctor/accelerate_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/nearest_word.h"
+#include "spec/fields.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using spec::Value;
+using spec::ValueKind;
+
+enum class Wants { text, whole, positive, truth, mapping, list, choice, number };
+
+struct Key {
+  std::string_view name;
+  Wants wants = Wants::text;
+  std::string_view choices = {};  // of Wants::choice, cut at `|`; compared without case
+  bool is_of_file = false;        // refused beside deepspeed_config_file
+};
+
+constexpr std::string_view modes = "no|fp16|bf16|fp8";
+constexpr std::string_view places = "none|cpu|nvme";
+
+constexpr std::array top_keys = {
+    Key{"compute_environment", Wants::choice, "LOCAL_MACHINE|CUSTOM_CLUSTER|AMAZON_SAGEMAKER|TPU"},
+    Key{"distributed_type", Wants::choice,
+        "NO|DEEPSPEED|MULTI_GPU|MULTI_CPU|MULTI_XPU|MULTI_NPU|MULTI_MLU|MULTI_SDAA|MULTI_MUSA|"
+        "MULTI_HPU|MULTI_NEURON|FSDP|MEGATRON_LM|XLA|TPU"},
+    Key{"mixed_precision", Wants::choice, modes},
+    Key{"use_cpu", Wants::truth},
+    Key{"debug", Wants::truth},
+    Key{"num_processes", Wants::whole},
+    Key{"machine_rank", Wants::whole},
+    Key{"num_machines", Wants::positive},
+    Key{"gpu_ids"},
+    Key{"main_process_ip"},
+    Key{"main_process_port", Wants::whole},
+    Key{"rdzv_backend"},
+    Key{"same_network", Wants::truth},
+    Key{"main_training_function"},
+    Key{"enable_cpu_affinity", Wants::truth},
+    Key{"fp8_config", Wants::mapping},
+    Key{"deepspeed_config", Wants::mapping},
+    Key{"fsdp_config", Wants::mapping},
+    Key{"parallelism_config", Wants::mapping},
+    Key{"megatron_lm_config", Wants::mapping},
+    Key{"mpirun_config", Wants::mapping},
+    Key{"downcast_bf16"},
+    Key{"tpu_name"},
+    Key{"tpu_zone"},
+    Key{"tpu_use_cluster", Wants::truth},
+    Key{"tpu_use_sudo", Wants::truth},
+    Key{"command_file"},
+    Key{"commands", Wants::list},
+    Key{"tpu_vm", Wants::list},
+    Key{"tpu_env", Wants::list},
+    Key{"dynamo_config", Wants::mapping},
+};
+
+constexpr std::array deepspeed_keys = {
+    Key{"deepspeed_config_file"},
+    Key{"gradient_accumulation_steps", Wants::positive, {}, true},
+    Key{"gradient_clipping", Wants::number, {}, true},
+    Key{"zero_stage", Wants::choice, "0|1|2|3", true},
+    Key{"offload_optimizer_device", Wants::choice, places, true},
+    Key{"offload_param_device", Wants::choice, places, true},
+    Key{"offload_optimizer_nvme_path", Wants::text, {}, true},
+    Key{"offload_param_nvme_path", Wants::text, {}, true},
+    Key{"zero3_init_flag", Wants::truth},
+    Key{"zero3_save_16bit_model", Wants::truth, {}, true},
+    Key{"deepspeed_hostfile"},
+    Key{"deepspeed_inclusion_filter"},
+    Key{"deepspeed_exclusion_filter"},
+    Key{"deepspeed_multinode_launcher", Wants::choice,
+        "pdsh|standard|openmpi|mvapich|mpich|slurm|nossh|impi"},
+    Key{"deepspeed_moe_layer_cls_names"},
+};
+
+const Key* find_key(std::span<const Key> table, std::string_view name) {
+  const auto at =
+      std::find_if(table.begin(), table.end(), [&](const Key& key) { return key.name == name; });
+  return at == table.end() ? nullptr : &*at;
+}
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  for (char& c : made)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return made;
+}
+
+bool is_choice(std::string_view choices, std::string_view text) {
+  const std::string wanted = lower(text);
+  while (!choices.empty()) {
+    const std::size_t end = std::min(choices.find('|'), choices.size());
+    if (lower(choices.substr(0, end)) == wanted) return true;
+    choices.remove_prefix(std::min(end + 1, choices.size()));
+  }
+  return false;
+}
+
+/// Whether accelerate takes the value. It passes settings on as text, so numbers in quotes are fine.
+bool is_right(const Key& key, const Value& value) {
+  if (value.kind == ValueKind::null) return true;
+  const auto whole = spec::to_integer(value);
+  const bool is_plain = value.kind == ValueKind::text || value.kind == ValueKind::number ||
+                        value.kind == ValueKind::boolean;
+  // "auto" is taken from the run, wherever a number stands.
+  const bool is_auto = value.kind == ValueKind::text && value.text == "auto";
+  switch (key.wants) {
+    case Wants::text:
+      return is_plain;
+    case Wants::whole:
+      return whole.has_value();
+    case Wants::positive:
+      return is_auto || (whole && *whole > 0);
+    case Wants::number:
+      return is_auto || spec::to_double(value).has_value();
+    case Wants::truth:
+      return value.kind == ValueKind::boolean ||
+             (value.kind == ValueKind::text && spec::parse_boolean(value.text).has_value());
+    case Wants::mapping:
+      return value.kind == ValueKind::mapping;
+    case Wants::list:
+      return value.kind == ValueKind::list;
+    case Wants::choice:
+      // YAML reads a bare `no` as a truth value.
+      if (value.kind == ValueKind::boolean) return !value.boolean && is_choice(key.choices, "no");
+      return is_plain && is_choice(key.choices, value.text);
+  }
+  return true;
+}
+
+std::string wanted_text(const Key& key) {
+  switch (key.wants) {
+    case Wants::text:
+      return "@wants.text";
+    case Wants::whole:
+      return "@wants.whole";
+    case Wants::positive:
+      return "@wants.positive";
+    case Wants::number:
+      return "@wants.number";
+    case Wants::truth:
+      return "@wants.truth";
+    case Wants::mapping:
+      return "@wants.mapping";
+    case Wants::list:
+      return "@wants.list";
+    case Wants::choice:
+      break;
+  }
+  std::string text(key.choices);
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, ", ");
+  return text;
+}
+
+class AccelerateRules {
+ public:
+  explicit AccelerateRules(const Document& document) : document_(document) {}
+
+  std::vector<Finding> run() {
+    check_section(document_.root, "", top_keys, deepspeed_keys, "deepspeed_config");
+    const Value* section = document_.root.find("deepspeed_config");
+    if (section == nullptr || section->kind != ValueKind::mapping) return std::move(findings_);
+    check_section(*section, "deepspeed_config.", deepspeed_keys, top_keys, "@top-level");
+    check_beside_file(*section);
+    check_type(*section);
+    return std::move(findings_);
+  }
+
+ private:
+  void tell(std::string_view id, Severity severity, const std::string& key, int line,
+            std::vector<Slot> slots) {
+    findings_.push_back({.id = std::string(id),
+                         .severity = severity,
+                         .engine = Engine::deepspeed,
+                         .file = document_.file,
+                         .key = key,
+                         .line = line,
+                         .slots = std::move(slots)});
+  }
+
+  void check_section(const Value& section, const std::string& prefix, std::span<const Key> own,
+                     std::span<const Key> others, std::string_view other_name) {
+    std::vector<std::string> names;
+    for (const Key& key : own) names.emplace_back(key.name);
+    const bool stops =
+        prefix.empty();  // unknown keys of the top level are refused, others passed over
+    for (const spec::Entry& entry : section.entries) {
+      const std::string name = prefix + entry.key;
+      const int line = entry.key_place.line;
+      if (const Key* known = find_key(own, entry.key)) {
+        if (!is_right(*known, entry.value))
+          tell("accelerate-value", Severity::error, name, line,
+               {{"key", name}, {"value", shown(entry.value)}, {"wanted", wanted_text(*known)}});
+        continue;
+      }
+      const std::string does = stops ? "@accelerate.stops" : "@does.ignores-it";
+      if (find_key(others, entry.key) != nullptr) {
+        tell("accelerate-key-misplaced", Severity::error, name, line,
+             {{"key", name}, {"section", std::string(other_name)}, {"does", does}});
+        continue;
+      }
+      const std::string nearest = nearest_word(entry.key, names);
+      tell(nearest.empty() ? "accelerate-key-unknown" : "accelerate-key-misspelt", Severity::error,
+           name, line, {{"key", name}, {"nearest", nearest}, {"does", does}});
+    }
+  }
+
+  void check_beside_file(const Value& section) {
+    if (section.find("deepspeed_config_file") == nullptr) return;
+    std::vector<std::string> both;
+    for (const spec::Entry& entry : section.entries)
+      if (const Key* key = find_key(deepspeed_keys, entry.key); key != nullptr && key->is_of_file)
+        both.push_back(entry.key);
+    if (!both.empty())
+      tell("accelerate-keys-beside-file", Severity::error, "deepspeed_config." + both.front(),
+           line_of(document_.root, "deepspeed_config." + both.front()),
+           {{"keys", fmt::format("{}", fmt::join(both, ", "))}});
+  }
+
+  void check_type(const Value& section) {
+    const auto type = text_at(document_.root, "distributed_type");
+    if (section.entries.empty() || (type && lower(*type) == "deepspeed")) return;
+    tell("accelerate-without-deepspeed", Severity::warning, "distributed_type",
+         line_of(document_.root, "distributed_type"), {{"type", type.value_or("-")}});
+  }
+
+  const Document& document_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> check_accelerate(const Document& document) {
+  if (document.root.kind != ValueKind::mapping) return {};
+  return AccelerateRules(document).run();
+}
+
+}  // namespace underkeel::doctor

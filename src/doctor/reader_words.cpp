@@ -1,0 +1,185 @@
+#include "doctor/reader_words.h"
+
+#include <array>
+#include <optional>
+#include <vector>
+
+namespace underkeel::doctor {
+namespace {
+
+constexpr std::array sentences = {
+    // Keys.
+    Text{"unknown key `{}`", "未知键 `{}`"},
+    Text{"unknown key", "未知键"},
+    Text{"the nearest is `{}`", "最接近的是 `{}`"},
+    Text{"DeepSpeed passes over unknown keys here without a word",
+         "DeepSpeed 会静默忽略这里的未知键"},
+    Text{"DeepSpeed passes over it here without a word", "DeepSpeed 在这里会静默忽略它"},
+    Text{"it belongs in zero_optimization", "它应放在 zero_optimization"},
+    Text{"it belongs at the top level", "它应放在顶层"},
+    Text{"it belongs in fp16", "它应放在 fp16"},
+    Text{"it belongs under `underkeel:`, as underkeel.{}",
+         "它应放在 `underkeel:` 之下，写作 underkeel.{}"},
+    Text{"it belongs in the DeepSpeed config that `deepspeed:` names",
+         "它应放在 `deepspeed:` 指定的 DeepSpeed 配置里"},
+    Text{"here it is `{}`", "这里它叫 `{}`"},
+    Text{"docs/guide/run-files.md lists the keys", "docs/guide/run-files.md 列出了所有键"},
+    Text{"`{}` and `{}` are two names of one key", "`{}` 和 `{}` 是同一个键的两个名字"},
+    Text{"the key is missing: {}", "缺少该键：{}"},
+    Text{"the key is missing", "缺少该键"},
+    Text{"this is the old spelling of {}, also given", "这是 {} 的旧写法，而新写法也给出了"},
+    Text{"this is the old spelling of {}", "这是 {} 的旧写法"},
+    Text{"a value is missing behind `=`", "`=` 后缺少值"},
+    Text{"key=value is wanted on the command line", "命令行上应写 key=value"},
+    Text{"an empty shell variable? null stands for none", "是空的 shell 变量吗？用 null 表示没有"},
+    // Values.
+    Text{"a whole number is wanted, the text {} was found", "应为整数，找到文本 {}"},
+    Text{"a whole number is wanted, {} was found", "应为整数，找到 {}"},
+    Text{"a number is wanted, {} was found", "应为数字，找到 {}"},
+    Text{"a finite number is wanted, {} was found", "应为有限数，找到 {}"},
+    Text{"true or false is wanted, {} was found", "应为 true 或 false，找到 {}"},
+    Text{"text is wanted, {} was found", "应为文本，找到 {}"},
+    Text{"a mapping of keys is wanted, {} was found", "应为键的映射，找到 {}"},
+    Text{"a mapping is wanted, {} was found", "应为映射，找到 {}"},
+    Text{"a path or a mapping is wanted, {} was found", "应为路径或映射，找到 {}"},
+    Text{"a list of texts is wanted, {} was found", "应为文本列表，找到 {}"},
+    Text{"a size is wanted, {} was found", "应为大小，找到 {}"},
+    Text{"a size above 0 is wanted", "应为大于 0 的大小"},
+    Text{"{} is out of range: at least {} is wanted", "{} 超出范围：至少应为 {}"},
+    Text{"{} is out of range: at least {} and at most {} is wanted",
+         "{} 超出范围：应至少为 {} 且至多为 {}"},
+    Text{"{} is out of range: more than {} and at most {} is wanted",
+         "{} 超出范围：应大于 {} 且至多为 {}"},
+    Text{"{} is out of range: more than {} is wanted", "{} 超出范围：应大于 {}"},
+    Text{"{} is out of range: {} to {} is wanted", "{} 超出范围：应为 {} 到 {}"},
+    Text{"{}: {} in quotes is taken as the number that it spells", "{}：引号中的 {} 按其数字理解"},
+    Text{"{}: {} in quotes is taken as {}", "{}：引号中的 {} 按 {} 理解"},
+    Text{"unknown element type `{}`", "未知的元素类型 `{}`"},
+    // What this engine does not do.
+    Text{"{} is not honoured: {}", "{} 不被支持：{}"},
+    Text{"{} has no effect: {}", "{} 不起作用：{}"},
+    Text{"accepted without effect: {}", "接受但不起作用：{}"},
+    Text{"type `{}` is not supported yet", "类型 `{}` 尚不支持"},
+    Text{"stage `{}` is not supported", "stage `{}` 不支持"},
+    Text{"optimizer `{}` is not supported", "优化器 `{}` 不支持"},
+    Text{"schedule `{}` is not supported", "调度 `{}` 不支持"},
+    Text{"`{}` is not supported", "`{}` 不支持"},
+    Text{"supported so far is finetuning_type: full", "目前支持 finetuning_type: full"},
+    Text{"supported are sft (instructions and answers) and pt (plain text)",
+         "支持 sft（指令与回答）和 pt（纯文本）"},
+    Text{"quantised base models are not supported yet", "量化的基础模型尚不支持"},
+    Text{"accuracy in evaluation is not supported yet", "评估中的准确率尚不支持"},
+    Text{"{} to {}: offload is not built yet", "{} 到 {}：卸载尚未实现"},
+    Text{"offload is not built yet", "卸载尚未实现"},
+    Text{"write none, or raise the number of ranks", "应写 none，或增加 rank 数"},
+    Text{"write none, or raise the stage or the number of ranks",
+         "应写 none，或提高 stage，或增加 rank 数"},
+    Text{"remove it, or raise the number of ranks", "删除它，或增加 rank 数"},
+    Text{"bf16 has no loss scale: this key belongs to fp16", "bf16 没有损失缩放：该键属于 fp16"},
+    Text{"remove it (DeepSpeed refuses it as well)", "删除它（DeepSpeed 也会拒绝）"},
+    Text{"this belongs to {}", "这属于 {}"},
+    Text{"leave the key out", "去掉该键"},
+    Text{"keep one of the two", "两者只留其一"},
+    Text{"{} and {} exclude each other", "{} 与 {} 互相排斥"},
+    // Two sources that differ.
+    Text{"{} in {}, while {} is {} ({})", "{} 见于 {}，而 {} 为 {}（{}）"},
+    Text{"on {} ranks ({}) the one gives {} x {} x {} = {}, the other {} x {} x {} = {}",
+         "在 {} 个 rank（{}）上，前者为 {} x {} x {} = {}，后者为 {} x {} x {} = {}"},
+    Text{"{} ({}) is not per_device_train_batch_size {} ({}) x gradient_accumulation_steps {} ({}) "
+         "x "
+         "ranks {} ({}) = {}",
+         "{}（{}）不等于 per_device_train_batch_size {}（{}）x gradient_accumulation_steps "
+         "{}（{}）x "
+         "ranks {}（{}）= {}"},
+    Text{"gradient_accumulation_steps: {} makes {}", "gradient_accumulation_steps: {} 得到 {}"},
+    Text{"train_batch_size: {} or \"auto\" is what the run file gives",
+         "训练文件给出的是 train_batch_size: {} 或 \"auto\""},
+    Text{"write \"auto\", or the same value in both", "写 \"auto\"，或两处写相同的值"},
+    Text{"write \"auto\", or the same values in both", "写 \"auto\"，或两处写相同的值"},
+    Text{"{} has no gradient_clipping: max_grad_norm {} holds here",
+         "{} 没有 gradient_clipping：这里 max_grad_norm {} 有效"},
+    Text{"DeepSpeed takes 1.0 since 0.19.3 and did not clip before",
+         "DeepSpeed 自 0.19.3 起取 1.0，之前不裁剪"},
+    Text{"do_train is not given: this run trains, where LLaMA-Factory would not",
+         "没有给出 do_train：这里会训练，而 LLaMA-Factory 不会"},
+    Text{"bf16: true without a DeepSpeed config is bf16 weights and gradients with f32 masters "
+         "here, "
+         "where LLaMA-Factory keeps f32 weights under autocast",
+         "没有 DeepSpeed 配置时，bf16: true 在此为 bf16 权重和梯度加 f32 主权重，而 LLaMA-Factory "
+         "在 "
+         "autocast 下保留 f32 权重"},
+    Text{"saved weights are f32, as there", "保存的权重为 f32，与那里相同"},
+    // Files.
+    Text{"a comma before `{}`", "`{}` 之前多了逗号"},
+    Text{"line {}, column {}: a comma before `{}`", "第 {} 行第 {} 列：`{}` 之前多了逗号"},
+    Text{"line {}, column {}: {}", "第 {} 行第 {} 列：{}"},
+    Text{"cannot open: {}", "无法打开：{}"},
+    Text{"there is no such file", "没有这个文件"},
+    // What begins as others do comes last.
+    Text{"write {}", "应写 {}"},
+};
+
+/// What stands in the holes of `pattern` where it fits all of `text`. Each hole ends where the words behind it first
+/// come, the last one where they end the text: without going back, so that no text takes long.
+std::optional<std::vector<std::string_view>> holes_of(std::string_view pattern,
+                                                      std::string_view text) {
+  std::vector<std::string_view> holes;
+  const std::size_t first = pattern.find("{}");
+  if (first == std::string_view::npos)
+    return pattern == text ? std::optional(std::move(holes)) : std::nullopt;
+  if (!text.starts_with(pattern.substr(0, first))) return std::nullopt;
+  text.remove_prefix(first);
+  pattern.remove_prefix(first + 2);
+  while (!text.empty()) {
+    const std::size_t next = pattern.find("{}");
+    const std::string_view words = pattern.substr(0, next);
+    if (next == std::string_view::npos) {
+      if (text.size() <= words.size() || !text.ends_with(words)) return std::nullopt;
+      holes.push_back(text.substr(0, text.size() - words.size()));
+      return holes;
+    }
+    const std::size_t end = text.find(words, 1);  // a hole is never empty
+    if (end == std::string_view::npos) return std::nullopt;
+    holes.push_back(text.substr(0, end));
+    text.remove_prefix(end + words.size());
+    pattern.remove_prefix(next + 2);
+  }
+  return std::nullopt;
+}
+
+/// One sentence by the first pattern that fits; what stands in its holes may be a sentence too.
+std::optional<std::string> translated(std::string_view text) {
+  for (const Text& sentence : sentences) {
+    const auto holes = holes_of(sentence.english, text);
+    if (!holes) continue;
+    std::string made;
+    std::string_view pattern = sentence.chinese;
+    for (const std::string_view hole : *holes) {
+      const std::size_t at = pattern.find("{}");
+      made += pattern.substr(0, at);
+      made += hole.find(' ') == std::string_view::npos ? std::string(hole) : in_chinese(hole);
+      pattern.remove_prefix(at + 2);
+    }
+    return made + std::string(pattern);
+  }
+  return std::nullopt;
+}
+
+// Longer ones are no sentence of a reader.
+constexpr std::size_t longest_sentence = 1000;
+
+}  // namespace
+
+std::span<const Text> reader_sentences() {
+  return sentences;
+}
+
+std::string in_chinese(std::string_view english) {
+  if (english.size() > longest_sentence) return std::string(english);
+  if (const auto whole = translated(english)) return *whole;
+  const std::size_t cut = english.find("; ");
+  if (cut == std::string_view::npos) return std::string(english);
+  return in_chinese(english.substr(0, cut)) + "；" + in_chinese(english.substr(cut + 2));
+}
+
+}  // namespace underkeel::doctor

@@ -1,0 +1,107 @@
+// Keys of an accelerate config: right, of a wrong type, in the wrong place.
+
+#include <gmock/gmock.h>
+
+#include "doctor/files.h"
+
+namespace underkeel::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+Diagnosis of(const std::string& yaml) {
+  Files files;
+  files.write("accelerate.yaml", yaml);
+  return files.diagnose();
+}
+
+std::string accelerate_ids(const Diagnosis& diagnosis) {
+  std::string ids;
+  for (const Finding& finding : diagnosis.findings)
+    if (finding.id.starts_with("accelerate-")) ids += finding.id + " " + finding.key + "\n";
+  return ids;
+}
+
+const std::string head =
+    "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: 2\n";
+
+TEST(Accelerate, AcceptsWhatItsOwnQuestionsWrite) {
+  const Diagnosis diagnosis = of(
+      head +
+      "debug: false\ndowncast_bf16: 'no'\nenable_cpu_affinity: false\nmachine_rank: 0\n"
+      "main_training_function: main\nmixed_precision: bf16\nnum_machines: 1\nrdzv_backend: static\n"
+      "same_network: true\ntpu_env: []\ntpu_use_cluster: false\ntpu_use_sudo: false\nuse_cpu: "
+      "false\n"
+      "deepspeed_config:\n  gradient_accumulation_steps: 4\n  gradient_clipping: 1.0\n"
+      "  offload_optimizer_device: none\n  offload_param_device: cpu\n  zero3_init_flag: true\n"
+      "  zero3_save_16bit_model: true\n  zero_stage: 3\n  deepspeed_multinode_launcher: "
+      "standard\n");
+
+  EXPECT_EQ(accelerate_ids(diagnosis), "");
+}
+
+struct Row {
+  std::string line;     // behind `head`, indented for deepspeed_config
+  std::string finding;  // id and key
+  std::string says;
+};
+
+TEST(Accelerate, NamesValuesOfAWrongTypeAndKeysInTheWrongPlace) {
+  const std::string section = "deepspeed_config:\n";
+  const Row rows[] = {
+      {"num_machines: two\n", "accelerate-value num_machines", "a whole number above 0"},
+      {"num_machines: 0\n", "accelerate-value num_machines", "a whole number above 0"},
+      {"machine_rank: 1.5\n", "accelerate-value machine_rank", "a whole number"},
+      {"mixed_precision: bfloat16\n", "accelerate-value mixed_precision", "no, fp16, bf16, fp8"},
+      {"use_cpu: maybe\n", "accelerate-value use_cpu", "true or false"},
+      {"tpu_env: none\n", "accelerate-value tpu_env", "a list"},
+      {"deepspeed_config: ds.json\n", "accelerate-value deepspeed_config", "a mapping of keys"},
+      {section + "  zero_stage: 4\n", "accelerate-value deepspeed_config.zero_stage", "0, 1, 2, 3"},
+      {section + "  offload_param_device: disk\n",
+       "accelerate-value deepspeed_config.offload_param_device", "none, cpu, nvme"},
+      {section + "  gradient_clipping: much\n",
+       "accelerate-value deepspeed_config.gradient_clipping", "a number"},
+      {section + "  zero3_init_flag: 7\n", "accelerate-value deepspeed_config.zero3_init_flag",
+       "true or false"},
+      {"zero_stage: 3\n", "accelerate-key-misplaced zero_stage", "stops with a ValueError"},
+      {"deepspeed_config_file: ds.json\n", "accelerate-key-misplaced deepspeed_config_file",
+       "it belongs in deepspeed_config"},
+      {section + "  mixed_precision: bf16\n",
+       "accelerate-key-misplaced deepspeed_config.mixed_precision", "it belongs in the top level"},
+      {"num_proceses: 4\n", "accelerate-key-misspelt num_proceses",
+       "the nearest key is `num_processes`"},
+      {section + "  zero_stages: 3\n", "accelerate-key-misspelt deepspeed_config.zero_stages",
+       "passes over it without a word"},
+      {"colour: red\n", "accelerate-key-unknown colour", "stops with a ValueError"},
+  };
+  for (const Row& row : rows) {
+    const Diagnosis diagnosis = of(head + row.line);
+
+    const std::string ids = accelerate_ids(diagnosis);
+    EXPECT_EQ(ids, row.finding + "\n") << row.line;
+    EXPECT_THAT(messages(diagnosis), HasSubstr(row.says)) << row.line;
+    EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), 2) << row.line;
+    EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0) << row.line;
+  }
+}
+
+TEST(Accelerate, RefusesSettingsBesideADeepspeedFile) {
+  const Diagnosis diagnosis =
+      of(head +
+         "deepspeed_config:\n  deepspeed_config_file: ds.json\n  zero3_init_flag: true\n"
+         "  zero_stage: 2\n  gradient_clipping: 1.0\n");
+
+  EXPECT_EQ(accelerate_ids(diagnosis), "accelerate-keys-beside-file deepspeed_config.zero_stage\n");
+  EXPECT_THAT(messages(diagnosis), HasSubstr("zero_stage, gradient_clipping"));
+}
+
+TEST(Accelerate, SaysWhenDeepspeedIsNotUsed) {
+  const Diagnosis diagnosis =
+      of("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_processes: 2\n"
+         "deepspeed_config:\n  zero_stage: 2\n");
+
+  EXPECT_EQ(accelerate_ids(diagnosis), "accelerate-without-deepspeed distributed_type\n");
+}
+
+}  // namespace
+}  // namespace underkeel::doctor
