@@ -1,11 +1,10 @@
-#include "planner/best_fit.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "base/units.h"
+#include "planner/best_fit.h"
 #include "simulate/simulate.h"
 #include "support/model_folder.h"
 #include "support/temporary_folder.h"
