@@ -248,9 +248,9 @@ TEST(Costs, CountAttentionInsideSequencesAlone) {
   request.max_rows = 64;
   const auto flops = [&](std::int64_t longest) {
     request.max_sequence_rows = longest;
+    const plan::Plan plan = make_plan(request);
     double sum = 0;
-    for (const plan::Op& op :
-         make_plan(request).schedule.find(plan::SegmentKind::micro_only)->ops) {
+    for (const plan::Op& op : plan.schedule.find(plan::SegmentKind::micro_only)->ops) {
       const auto* body = std::get_if<plan::Compute>(&op.body);
       if (body != nullptr && body->kernel == plan::Kernel::attention_forward) sum += op.cost.flops;
     }

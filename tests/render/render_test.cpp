@@ -108,9 +108,10 @@ TEST(RenderTable, HasARowForEveryPhaseAndAColumnForEveryKindInUse) {
       std::int64_t sum = 0;
       for (const auto& [kind, held] : moment["by_kind"].items()) sum += held.get<std::int64_t>();
       EXPECT_EQ(sum, size.get<std::int64_t>()) << phase << " " << space;
-      if (moment["op"] != 0)
+      if (moment["op"] != 0) {
         EXPECT_THAT(moment["at"].get<std::string>(), ::testing::StartsWith("acquire "))
             << phase << " " << space;
+      }
     }
 }
 
