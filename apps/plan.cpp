@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string_view>
 
@@ -16,6 +17,7 @@
 #include "disk_need.h"
 #include "io/checkpoint_space.h"
 #include "io/file.h"
+#include "output_page.h"
 #include "plan/listing.h"
 #include "plan_fit.h"
 #include "plan_page.h"
@@ -110,15 +112,19 @@ std::optional<std::int64_t> total_steps(const spec::RunConfig& run, std::int64_t
   return sampler->updates_for(run.epochs);
 }
 
-// The budgets of --fit take the place of --memory's, so that each row is planned as its words will be.
+// A smaller budget of the run file or of --memory stays in force, so that each row plans as its words will.
 Result<void> run_fit(const Words& words) {
   UK_TRY(budgets, parse_budgets(words.fit, "--fit"));
+  UK_TRY(own_changes, words.plan.run->all_changes());
+  UK_TRY(own, spec::read_run_file(words.plan.run->run_file, own_changes, words.plan.run->world()));
   std::vector<std::string> changes;
   std::optional<std::int64_t> nvme_bytes;
   for (const SpaceBudget& budget : budgets)
     if (budget.space == "nvme")
       nvme_bytes = budget.size_bytes;
-    else
+    else if (budget.size_bytes <
+             (budget.space == "device" ? own.device_budget_bytes : own.host_budget_bytes)
+                 .value_or(std::numeric_limits<std::int64_t>::max()))
       changes.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
   UK_TRY(asked, read_question(words.plan, changes));
   return show_best_fit(asked.question(), {.json = words.json,
@@ -134,7 +140,7 @@ Result<void> run(const Words& words) {
   const plan::Plan& plan = made.plan;
   if (!words.html.empty()) {
     io::FileSystem files;
-    UK_TRY_VOID(files.write_text_durably(words.html, plan_page(made, words.plan)));
+    UK_TRY_VOID(write_page(files, words.html, plan_page(made, words.plan), page_beginning));
   }
   if (words.listing) {
     std::fputs(plan::listing(plan).c_str(), stdout);

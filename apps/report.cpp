@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "io/file.h"
+#include "output_page.h"
 #include "plan_page.h"
 #include "planned.h"
 #include "render/render.h"
@@ -142,8 +143,8 @@ Result<void> run(Words& words) {
     const report::ShownRun shown = report::shown_run(made.plan, made.machine);
     page.plan_json = plan_part(made, shown);
     if (!words.trace.empty()) {
-      UK_TRY_VOID(
-          files.write_text_durably(words.trace, render::trace_json(made.plan, shown.timeline)));
+      UK_TRY_VOID(write_page(files, words.trace, render::trace_json(made.plan, shown.timeline),
+                             trace_beginning));
       fmt::print("{}: open it in https://ui.perfetto.dev\n", words.trace);
     }
   }
@@ -162,7 +163,7 @@ Result<void> run(Words& words) {
     for (const std::string& remark : folder->record().remarks) fmt::print("note: {}\n", remark);
   }
   const std::string output = words.output.empty() ? "report.html" : words.output;
-  UK_TRY_VOID(files.write_text_durably(output, report::html_of(page)));
+  UK_TRY_VOID(write_page(files, output, report::html_of(page), page_beginning));
   fmt::print("{}: open it in a browser\n", output);
   return {};
 }

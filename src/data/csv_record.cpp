@@ -47,7 +47,12 @@ std::vector<std::optional<std::string>> csv_values(std::string_view text) {
 
 std::vector<std::string> csv_names(std::string_view text) {
   std::vector<std::string> names;
-  cut(text, [&](std::string name) { names.push_back(std::move(name)); });
+  cut(text, [&](std::string name) {
+    std::string free = name;
+    for (int copy = 1; std::find(names.begin(), names.end(), free) != names.end(); ++copy)
+      free = name + "." + std::to_string(copy);
+    names.push_back(std::move(free));
+  });
   return names;
 }
 

@@ -15,7 +15,8 @@ namespace underkeel::data {
 /// null, ...) is none. Every other value is text, also one that is a number.
 std::vector<std::optional<std::string>> csv_values(std::string_view text);
 
-/// The same for the names of the columns, of which none is missing.
+/// The same for the names of the columns, of which none is missing. A name that comes again has its number behind it, as
+/// with pandas: a, a.1.
 std::vector<std::string> csv_names(std::string_view text);
 
 }  // namespace underkeel::data

@@ -112,10 +112,29 @@ class Loader {
     loaded_.sets.push_back(std::move(set.figures));
     Order chosen(static_cast<std::size_t>(store_->record_count() - first));
     std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(first));
-    if (entry.sample_count) choose(*entry.sample_count, first, chosen);
+    if (entry.sample_count) {
+      UK_TRY_VOID(check_choice(entry));
+      choose(*entry.sample_count, first, chosen);
+    }
     if (options_.max_samples && static_cast<std::int64_t>(chosen.size()) > *options_.max_samples)
       chosen.resize(static_cast<std::size_t>(*options_.max_samples));
     return chosen;
+  }
+
+  // Chosen records are counted in memory: their order, lengths and places in batches.
+  Result<void> check_choice(const DatasetEntry& entry) const {
+    constexpr std::int64_t bytes_of_choice = 64;
+    constexpr std::int64_t most_choices = std::int64_t{1} << 32;
+    const std::int64_t allowed =
+        std::min(most_choices,
+                 options_.memory_bytes.value_or(bytes_of_choice * most_choices) / bytes_of_choice);
+    if (*entry.sample_count <= allowed) return {};
+    return fail(
+        ErrorCode::bad_config,
+        fmt::format("`num_samples` {} is more than the {} that can be held at {} bytes each",
+                    *entry.sample_count, allowed, bytes_of_choice),
+        fmt::format("`{}` in dataset_info.json", entry.name),
+        fmt::format("num_samples of at most {}", allowed));
   }
 
   // The front of a permutation; where that is not enough, more with replacement.

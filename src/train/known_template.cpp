@@ -70,6 +70,9 @@ Result<std::optional<TrainedTemplate>> template_of_run(io::FileSystem& files,
   if (!files.exists(path)) return std::nullopt;
   UK_TRY(text, files.read_text(path, largest_side_file_bytes));
   const Json values = Json::parse(text, nullptr, false);
+  if (values.is_discarded())
+    return fail(ErrorCode::bad_file, "not JSON, so the template of the run is not known", path,
+                "give --template NAME, or --template none to continue the prompt as a text");
   if (value_of(values, "stage") != "sft") return std::nullopt;
   TrainedTemplate found;
   if (const Json name = value_of(values, "template"); name.is_string()) {

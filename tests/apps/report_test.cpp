@@ -34,6 +34,24 @@ class Report : public ::testing::Test {
   void SetUp() override { std::filesystem::current_path(source_folder()); }
 };
 
+TEST_F(Report, ReplacesOnlyWhatItHasWritten) {
+  const std::string run = run_folder();
+  const std::string log = run + "/trainer_log.jsonl";
+  for (const std::string& words :
+       {run + " -o " + log, plan_ + " --trace " + log + " -o " + page(), run + " -o " + run,
+        run + " -o /dev/null", run + " -o " + (folder_ / "none/page.html").string(),
+        plan_ + " --trace " + page() + " -o " + page()}) {
+    const Ran refused = report(words);
+    EXPECT_EQ(refused.exit_code, 2) << words << refused.error;
+    EXPECT_THAT(refused.error, HasSubstr("try:")) << words;
+    EXPECT_THAT(refused.error, Not(HasSubstr(".tmp"))) << words;
+    std::filesystem::remove(page());
+  }
+  EXPECT_THAT(read_text(log), HasSubstr("current_steps"));
+
+  for (int time = 0; time < 2; ++time) EXPECT_EQ(report(run + " -o " + page()).exit_code, 0);
+}
+
 TEST_F(Report, OfAPlanARunAndBoth) {
   const Ran plan = report(plan_ + " -o " + page());
   EXPECT_EQ(plan.exit_code, 0) << plan.error;

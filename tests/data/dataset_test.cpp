@@ -63,6 +63,18 @@ class TextDatasets : public testing::Test {
   DatasetOptions options;
 };
 
+TEST_F(TextDatasets, RefuseMoreChosenRecordsThanMemoryHolds) {
+  write_file(
+      folder / "dataset_info.json",
+      R"({"a":{"file_name":"a.txt","columns":{"prompt":"text"},"num_samples":1000000000000000}})");
+  options.memory_bytes = std::int64_t{1} << 20;
+
+  const auto data = load();
+
+  ASSERT_FALSE(data);
+  EXPECT_THAT(to_text(data.error()), HasSubstr("more than the 16384 that can be held"));
+}
+
 // The four documents are: a b E | c d e E | E | f E. Ten tokens.
 
 TEST_F(TextDatasets, CutDocumentsLaidEndToEndIntoBlocks) {

@@ -174,6 +174,7 @@ d",,"",NA,null x,1)");
   EXPECT_EQ(values[5], "null x");
   EXPECT_EQ(values[6], "1");
   EXPECT_THAT(csv_names("instruction,NA"), ElementsAre("instruction", "NA"));
+  EXPECT_THAT(csv_names("a,b,a,a"), ElementsAre("a", "b", "a.1", "a.2"));
 }
 
 TEST_F(Formats, OfCommaSeparatedValuesNameBrokenLines) {
