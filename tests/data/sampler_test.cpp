@@ -48,6 +48,8 @@ TEST(Sampler, SharesAnEpochAmongRanksAsTheTrainerDoes) {
   EXPECT_EQ(shares(9, 4, 2, 0), (Batches{{6, 4, 0, 7}, {1, 6, 4, 0}}));
   EXPECT_EQ(shares(9, 4, 2, 1), (Batches{{5, 8, 3, 2}, {7, 5, 8, 3}}));
   EXPECT_EQ(shares(7, 2, 4, 0), (Batches{{1, 6}}));
+  EXPECT_EQ(shares(7, 2, 4, 1), (Batches{{3, 5}}));
+  EXPECT_EQ(shares(7, 2, 4, 2), (Batches{{4, 0}}));
   EXPECT_EQ(shares(7, 2, 4, 3), (Batches{{2, 1}}));
   EXPECT_EQ(shares(3, 2, 2, 0), (Batches{{0, 2}}));
   EXPECT_EQ(shares(3, 2, 2, 1), (Batches{{1, 0}}));

@@ -169,6 +169,32 @@ TEST_P(BothBackends, AdamwMatchesItsFormulaInDouble) {
   EXPECT_NEAR(master, want, 1e-7);
 }
 
+TEST_P(BothBackends, AdamwTakesTorchsThreeSteps) {
+  constexpr std::array<std::array<float, 2>, 3> gradients = {{{.5f, -1}, {.25f, .5f}, {-1, 0}}};
+  constexpr std::array<std::array<float, 2>, 3> wanted = {
+      {{0.89000005f, -1.88f}, {0.78788209f, -1.83456624f}, {0.80063897f, -1.79563272f}}};
+  std::array<float, 2> master = {1, -2};
+  std::array<float, 2> moment1{};
+  std::array<float, 2> moment2{};
+  std::array<float, 4> clip = {1, 1, 1, 0};
+  for (std::size_t t = 0; t < gradients.size(); ++t) {
+    std::array<float, 2> gradient = gradients[t];
+    const auto count = static_cast<double>(t + 1);
+    std::array<float, 4> step_values = {0.1f, static_cast<float>(1 - std::pow(0.9, count)),
+                                        static_cast<float>(std::sqrt(1 - std::pow(0.999, count))),
+                                        0};
+    table.adamw({.master = vector(master.data(), DType::f32, 2),
+                 .moment1 = vector(moment1.data(), DType::f32, 2),
+                 .moment2 = vector(moment2.data(), DType::f32, 2),
+                 .gradient = vector(gradient.data(), DType::f32, 2),
+                 .step_values = vector(step_values.data(), DType::f32, 4),
+                 .clip = vector(clip.data(), DType::f32, 4),
+                 .weight_decay = 0.1f},
+                queue);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(master[i], wanted[t][i], 2.5e-7) << t << i;
+  }
+}
+
 TEST_P(BothBackends, AttentionOfOneKeyIsItsValue) {
   std::array<float, 4> q = {1, 2, 3, 4};
   std::array<float, 4> v = {0.5f, -1, 2, 7};

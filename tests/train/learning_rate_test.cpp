@@ -63,6 +63,46 @@ TEST(LearningRate, IsWhatTransformersSchedulersGiveAtEveryStep) {
   }
 }
 
+TEST(LearningRate, HasTheFactorsOfTransformersOverTenSteps) {
+  struct Row {
+    const char* schedule;
+    nlohmann::json options;
+    std::vector<double> factors;
+  };
+  const std::vector<double> least = {0,       1. / 3,  2. / 3, 1,       .955436, .83057,
+                                     .650134, .449866, .26943, .144564, .1};
+  for (const Row& row : std::vector<Row>{
+           {"linear",
+            {},
+            {0, 1. / 3, 2. / 3, 1, 6. / 7, 5. / 7, 4. / 7, 3. / 7, 2. / 7, 1. / 7, 0}},
+           {"cosine",
+            {},
+            {0, 1. / 3, 2. / 3, 1, .950484, .811745, .61126, .38874, .188255, .049516, 0}},
+           {"cosine_with_restarts",
+            {{"num_cycles", 2}},
+            {0, 1. / 3, 2. / 3, 1, .811745, .38874, .049516, .950484, .61126, .188255, 0}},
+           {"inverse_sqrt",
+            {},
+            {0, 1. / 3, 2. / 3, 1, .866025, .774597, .707107, .654654, .612372, .57735, .547723}},
+           {"cosine_with_min_lr", {{"min_lr_rate", 0.1}}, least},
+           {"warmup_stable_decay",
+            {{"num_stable_steps", 3}, {"num_decay_steps", 4}},
+            {0, 1. / 3, 2. / 3, 1, 1, 1, 1, .853553, .5, .146447, 0}},
+           // Its warmup is a step ahead, so that it rises again at the end.
+           {"cosine_warmup_with_min_lr",
+            {{"min_lr_rate", 0.1}},
+            {1. / 3, 2. / 3, 1, .955436, .83057, .650134, .449866, .26943, .144564, .1,
+             .144564}}}) {
+    nlohmann::json golden = {{"learning_rate", 1.0}, {"warmup_steps", 3}};
+    if (!row.options.is_null()) golden["options"] = row.options;
+    const auto config = config_of(row.schedule, golden);
+    for (std::int64_t step = 0; step <= 10; ++step)
+      EXPECT_NEAR(learning_rate_at(config, step, 10), row.factors[static_cast<std::size_t>(step)],
+                  6e-7)
+          << row.schedule << ", step " << step;
+  }
+}
+
 TEST(LearningRate, MakesAsManyWarmupStepsOfARatioAsTrainingArguments) {
   for (const auto& golden : golden_cases()) {
     const auto config = config_of(golden);
