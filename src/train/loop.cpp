@@ -78,6 +78,7 @@ class RankLoop {
   Result<bool> take_overflow(StepRecord& record);
   Result<Error> not_finite(const StepRecord& record, const std::string& reason);
   Progress progress_of_run() const;
+  std::string how_to_go_on() const;  // after a stop
   bool follows_plateau() const;
   double rate() const;
   void show(const StepRecord& record, bool is_logged);
@@ -152,6 +153,13 @@ Result<void> RankLoop::load() {
   return memory_->end();
 }
 
+std::string RankLoop::how_to_go_on() const {
+  if (step_ == 0) return "run the same command again";
+  return job_.run.overwrite_output && job_.run.resume_from.empty()
+             ? "run the same command with overwrite_output_dir=false to go on from there"
+             : "run the same command again to go on from there";
+}
+
 Result<void> RankLoop::run() {
   control_.set_time_limit(job_.run.collective_time_limit_s);
   collectives_.set_time_limit(job_.run.collective_time_limit_s);
@@ -192,9 +200,7 @@ Result<void> RankLoop::train_steps() {
         ErrorCode::stopped,
         step_ > 0 ? fmt::format("stopped by a signal after step {} of {}", step_, job_.total_steps)
                   : std::string("stopped by a signal before the first step"),
-        job_.output(),
-        step_ > 0 ? "run the same command again to go on from there"
-                  : "run the same command again");
+        job_.output(), how_to_go_on());
   }
   return finish();
 }
