@@ -14,21 +14,21 @@ namespace underkeel::test {
 namespace {
 
 using Json = nlohmann::json;
+using doctor::llama_13b;
+using doctor::llama_33b;
+using doctor::llama_70b;
+using doctor::llama_7b;
+using doctor::llama_8b;
 using doctor::model_json;
+using doctor::qwen_14b;
+using doctor::qwen_32b;
+using doctor::qwen_72b;
+using doctor::qwen_half;
 using doctor::Shape;
 using testing::HasSubstr;
 
 constexpr Shape tiny = {256, 64, 2, 160, 4, 4, 0, false, true};
 constexpr Shape qwen3_like = {50257, 1280, 24, 5120, 20, 20};
-constexpr Shape llama_7b = {32000, 4096, 32, 11008, 32, 32};
-constexpr Shape llama_8b = {128256, 4096, 32, 14336, 32, 8};
-constexpr Shape llama_13b = {32000, 5120, 40, 13824, 40, 40};
-constexpr Shape llama_33b = {32000, 6656, 60, 17920, 52, 52};
-constexpr Shape llama_70b = {128256, 8192, 80, 28672, 64, 8};
-constexpr Shape qwen_14b = {152064, 5120, 48, 13824, 40, 8, 128, true};
-constexpr Shape qwen_32b = {152064, 5120, 64, 27392, 40, 8, 128, true};
-constexpr Shape qwen_72b = {152064, 8192, 80, 29568, 64, 8, 128, true};
-constexpr Shape qwen_half = {151936, 896, 24, 4864, 14, 2, 64, true, true};
 
 struct Says {
   std::string_view id;

@@ -70,16 +70,6 @@ double low_gb(const Forecast& forecast, Phase phase, Space space, std::string_vi
   return bytes / 1e9;
 }
 
-constexpr Shape llama_7b = {32000, 4096, 32, 11008, 32, 32};
-constexpr Shape llama_8b = {128256, 4096, 32, 14336, 32, 8};
-constexpr Shape llama_13b = {32000, 5120, 40, 13824, 40, 40};
-constexpr Shape llama_33b = {32000, 6656, 60, 17920, 52, 52};
-constexpr Shape llama_70b = {128256, 8192, 80, 28672, 64, 8};
-constexpr Shape qwen_14b = {152064, 5120, 48, 13824, 40, 8, 128, true};
-constexpr Shape qwen_32b = {152064, 5120, 64, 27392, 40, 8, 128, true};
-constexpr Shape qwen_72b = {152064, 8192, 80, 29568, 64, 8, 128, true};
-constexpr Shape qwen_half = {151936, 896, 24, 4864, 14, 2, 64, true, true};
-
 const std::string offload_optimizer =
     R"("offload_optimizer": {"device": "cpu", "pin_memory": true})";
 const std::string offload_both =

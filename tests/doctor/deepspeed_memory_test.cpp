@@ -152,7 +152,7 @@ TEST(DeepspeedMemory, SavesWhatUsersMeasuredWithSmallerBuckets) {
 
 TEST(DeepspeedMemory, CountsTheNodesHost) {
   // 33B, 8 ranks.
-  const ModelSizes sizes = sizes_of(llama_33b());
+  const ModelSizes sizes = sizes_of(model_of(llama_33b));
   const auto node = [&](Setting setting) {
     setting.stage = 3;
     setting.ranks = 8;

@@ -15,6 +15,16 @@ struct Shape {
   bool qk_norm = false;
 };
 
+inline constexpr Shape llama_7b = {32000, 4096, 32, 11008, 32, 32};
+inline constexpr Shape llama_8b = {128256, 4096, 32, 14336, 32, 8};
+inline constexpr Shape llama_13b = {32000, 5120, 40, 13824, 40, 40};
+inline constexpr Shape llama_33b = {32000, 6656, 60, 17920, 52, 52};
+inline constexpr Shape llama_70b = {128256, 8192, 80, 28672, 64, 8};
+inline constexpr Shape qwen_14b = {152064, 5120, 48, 13824, 40, 8, 128, true};
+inline constexpr Shape qwen_32b = {152064, 5120, 64, 27392, 40, 8, 128, true};
+inline constexpr Shape qwen_72b = {152064, 8192, 80, 29568, 64, 8, 128, true};
+inline constexpr Shape qwen_half = {151936, 896, 24, 4864, 14, 2, 64, true, true};
+
 inline spec::ModelSpec model_of(const Shape& shape) {
   return {.vocabulary = shape.vocabulary,
           .width = shape.width,
@@ -39,16 +49,13 @@ inline std::string model_json(const Shape& shape) {
 }
 
 inline spec::ModelSpec llama_2_7b() {
-  return model_of({32000, 4096, 32, 11008, 32, 32});
+  return model_of(llama_7b);
 }
 inline spec::ModelSpec llama_3_8b() {
-  return model_of({128256, 4096, 32, 14336, 32, 8});
-}
-inline spec::ModelSpec llama_33b() {
-  return model_of({32000, 6656, 60, 17920, 52, 52});
+  return model_of(llama_8b);
 }
 inline spec::ModelSpec qwen2_half_billion() {
-  return model_of({151936, 896, 24, 4864, 14, 2, 64, true, true});
+  return model_of(qwen_half);
 }
 inline spec::ModelSpec qwen3_0_6b() {
   return model_of({151936, 1024, 28, 3072, 16, 8, 128, false, true, true});
