@@ -6,6 +6,8 @@
 //  - rotations: of q and k in one pass where they lie side by side, and back again as attention's gradients are written.
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "base/check.h"
 #include "plan/uses.h"
@@ -25,24 +27,64 @@ Compute* compute_of(Op& op, Kernel kernel) {
   return body != nullptr && body->kernel == kernel ? body : nullptr;
 }
 
+/// Where the operations that touch a buffer stand, while operations move.
+class Places {
+ public:
+  Places(const plan::Schedule& schedule, const std::vector<Op>& ops)
+      : number_at_(ops.size()), place_of_(ops.size()), users_(schedule.buffers.size()) {
+    std::iota(number_at_.begin(), number_at_.end(), std::uint32_t{0});
+    std::iota(place_of_.begin(), place_of_.end(), std::size_t{0});
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      plan::for_each_use(schedule, ops[i], [&](BufferId id, Access) { add(id, i); });
+  }
+
+  /// The operation at `place` touches `buffer`.
+  void add(BufferId buffer, std::size_t place) {
+    auto& users = users_[index(buffer)];
+    if (users.empty() || users.back() != number_at_[place]) users.push_back(number_at_[place]);
+  }
+  /// Operation `from` was moved behind `to`, and all between one forward.
+  void move_behind(std::size_t from, std::size_t to) {
+    std::rotate(number_at_.begin() + static_cast<std::ptrdiff_t>(from),
+                number_at_.begin() + static_cast<std::ptrdiff_t>(from) + 1,
+                number_at_.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+    for (std::size_t i = from; i <= to; ++i) place_of_[number_at_[i]] = i;
+  }
+  /// Places of operations that touch `buffer` or did, in no order.
+  template <class Visit>
+  void for_each(BufferId buffer, Visit&& visit) const {
+    for (const std::uint32_t number : users_[index(buffer)]) visit(place_of_[number]);
+  }
+
+ private:
+  std::vector<std::uint32_t> number_at_;  // by place: where the operation stood at first
+  std::vector<std::size_t> place_of_;     // by that number
+  std::vector<std::vector<std::uint32_t>> users_;
+};
+
 class Fusion {
  public:
   Fusion(const plan::Schedule& schedule, std::vector<Op>& ops) : schedule_(schedule), ops_(ops) {}
 
   void run() {
     for (std::size_t i = 0; i + 1 < ops_.size(); ++i) add_on_the_way_out(i);
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (compute_of(ops_[i], Kernel::swiglu_backward) != nullptr)
-        make_again(i, {.forward = Kernel::swiglu_forward, .result = 2, .gradient = 2, .again = 5});
-      if (compute_of(ops_[i], Kernel::rms_norm_backward) != nullptr)
-        make_again(i,
-                   {.forward = Kernel::rms_norm_forward, .result = 2, .gradient = 3, .again = 7});
-    }
+    leave_out_removed();
+    make_all_again();
+    leave_out_removed();
     for (std::size_t i = 0; i + 1 < ops_.size(); ++i) rotate_side_by_side(i);
+    leave_out_removed();
     for (std::size_t i = 0; i + 2 < ops_.size(); ++i) turn_back_on_the_way_out(i);
+    leave_out_removed();
   }
 
  private:
+  // An Acquire touches nothing, and there is none before lifetimes are placed.
+  static void remove(Op& op) { op = Op{.body = plan::Acquire{}}; }
+  void leave_out_removed() {
+    std::erase_if(ops_,
+                  [](const Op& op) { return std::holds_alternative<plan::Acquire>(op.body); });
+  }
+
   /// Copy x -> y, y += a b becomes y = a b + x.
   void add_on_the_way_out(std::size_t at) {
     const Compute* copy = compute_of(ops_[at], Kernel::copy);
@@ -60,7 +102,7 @@ class Fusion {
     constexpr std::size_t addend = 5;  // after the bias and the library's workspace
     UK_CHECK(product->operands.size() == addend, "a product without its workspace");
     product->operands.push_back(from);
-    ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(at));
+    remove(ops_[at]);
   }
 
   /// Where a kernel and its backward pass have what make_again() needs; operand 0 of both is the kernel's input.
@@ -71,29 +113,48 @@ class Fusion {
     std::size_t again;     // the backward kernel's output that is the result once more
   };
 
+  void make_all_again() {
+    const bool has_any = std::any_of(ops_.begin(), ops_.end(), [](Op& op) {
+      return compute_of(op, Kernel::swiglu_backward) != nullptr ||
+             compute_of(op, Kernel::rms_norm_backward) != nullptr;
+    });
+    if (!has_any) return;
+    Places at(schedule_, ops_);
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (compute_of(ops_[i], Kernel::swiglu_backward) != nullptr)
+        make_again(at, i,
+                   {.forward = Kernel::swiglu_forward, .result = 2, .gradient = 2, .again = 5});
+      if (compute_of(ops_[i], Kernel::rms_norm_backward) != nullptr)
+        make_again(at, i,
+                   {.forward = Kernel::rms_norm_forward, .result = 2, .gradient = 3, .again = 7});
+    }
+  }
+
   /// f -> a; dw = dy^T a; da = dy w; f backward from da
   /// becomes da = dy w; f backward from da, a -> da; dw = dy^T da.
-  void make_again(std::size_t backward_at, const Remade& places) {
+  void make_again(Places& at, std::size_t backward_at, const Remade& places) {
     Compute& backward = std::get<Compute>(ops_[backward_at].body);
     const Operand input = backward.operands[0];
     const Operand gradient = backward.operands[places.gradient];
-    std::size_t forward_at = backward_at;
-    while (forward_at > 0) {
-      const Compute* body = compute_of(ops_[--forward_at], places.forward);
-      if (body != nullptr && is_same(body->operands[0], input)) break;
-    }
+    std::optional<std::size_t> last;  // of those before
+    at.for_each(input.buffer, [&](std::size_t i) {
+      const Compute* body = compute_of(ops_[i], places.forward);
+      if (i < backward_at && body != nullptr && is_same(body->operands[0], input))
+        last = std::max(i, last.value_or(i));
+    });
+    if (!last) return;
+    const std::size_t forward_at = *last;
     const Compute* forward = compute_of(ops_[forward_at], places.forward);
-    if (forward == nullptr || !is_same(forward->operands[0], input)) return;
     const BufferId result = forward->operands[places.result].buffer;
     // Nothing else that it makes may be needed, and its result by the one product alone; without recomputation the
     // layer's own product is another.
     std::size_t product_at = 0;
     std::size_t use_count = 0;
-    for (std::size_t i = 0; i < ops_.size(); ++i)
-      if (i != forward_at && uses(ops_[i], result)) {
-        product_at = i;
-        ++use_count;
-      }
+    at.for_each(result, [&](std::size_t i) {
+      if (i == forward_at || !uses(ops_[i], result)) return;
+      product_at = i;
+      ++use_count;
+    });
     if (use_count != 1 || product_at < forward_at || product_at > backward_at) return;
     Compute* product = compute_of(ops_[product_at], Kernel::matmul);
     if (product == nullptr || product->operands[1].buffer != result) return;
@@ -101,7 +162,7 @@ class Fusion {
       if (meets(ops_[i], ops_[product_at], result)) return;
     for (const Operand& operand : forward->operands)
       if (plan::writes(operand.access) && operand.buffer != result &&
-          !is_written_before(forward_at, operand.buffer))
+          !is_written_before(at, forward_at, operand.buffer))
         return;
 
     Operand out = gradient;
@@ -111,11 +172,13 @@ class Fusion {
     Operand& right = product->operands[1];
     right = gradient;
     right.access = Access::read;
+    at.add(gradient.buffer, product_at);
+    remove(ops_[forward_at]);
     const auto begin = ops_.begin();
     std::rotate(begin + static_cast<std::ptrdiff_t>(product_at),
                 begin + static_cast<std::ptrdiff_t>(product_at) + 1,
                 begin + static_cast<std::ptrdiff_t>(backward_at) + 1);
-    ops_.erase(begin + static_cast<std::ptrdiff_t>(forward_at));
+    at.move_behind(product_at, backward_at);
   }
 
   /// Two rotations by the same angles, of columns that lie side by side, become one.
@@ -132,7 +195,7 @@ class Fusion {
         !is_same(one->operands[2], other->operands[2]))
       return;
     left.columns += right.columns;
-    ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    remove(ops_[at + 1]);
   }
 
   /// attention backward -> dq, dk; dk and dq are turned back becomes one operation.
@@ -151,8 +214,8 @@ class Fusion {
     UK_CHECK(attention->operands.size() == tables, "attention's gradient without its scratch");
     attention->operands.push_back(of_keys->operands[1]);
     attention->operands.push_back(of_keys->operands[2]);
-    const auto first = ops_.begin() + static_cast<std::ptrdiff_t>(at) + 1;
-    ops_.erase(first, first + 2);
+    remove(ops_[at + 1]);
+    remove(ops_[at + 2]);
   }
 
   /// Whether two operands are the same elements.
@@ -161,12 +224,14 @@ class Fusion {
            one.columns == other.columns && one.row_stride == other.row_stride;
   }
 
-  bool is_written_before(std::size_t at, BufferId buffer) const {
+  bool is_written_before(const Places& at, std::size_t place, BufferId buffer) const {
     bool found = false;
-    for (std::size_t i = 0; i < at; ++i)
+    at.for_each(buffer, [&](std::size_t i) {
+      if (i >= place) return;
       plan::for_each_use(schedule_, ops_[i], [&](BufferId id, Access access) {
         found = found || (id == buffer && plan::writes(access));
       });
+    });
     return found;
   }
 

@@ -2,7 +2,7 @@
 // Needs: operations on their lanes. Gives: lives as short as list order allows. An Acquire runs on the
 // lane of the first use, a Release on the lane of the last.
 
-#include <unordered_map>
+#include <limits>
 
 #include "base/check.h"
 #include "plan/uses.h"
@@ -11,49 +11,45 @@
 namespace underkeel::planner {
 
 void place_lifetimes(const plan::Schedule& schedule, plan::Segment& segment) {
-  struct Span {
-    std::size_t first = 0;
-    std::size_t last = 0;
-    bool begun = false;
-  };
-  std::unordered_map<BufferId, Span> spans;
+  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> last_use(schedule.buffers.size(), none);
+  std::size_t lives = 0;
   for (std::size_t i = 0; i < segment.ops.size(); ++i)
     plan::for_each_use(schedule, segment.ops[i], [&](BufferId id, plan::Access access) {
       if (schedule.buffer(id).persistent) return;
-      const auto [entry, is_new] = spans.try_emplace(id, Span{.first = i, .last = i});
-      entry->second.last = i;
-      UK_CHECK(!is_new || plan::writes(access),
-               "buffer is read before it is written: " + schedule.buffer(id).name);
-    });
-  std::vector<std::vector<BufferId>> begins(segment.ops.size());
-  std::vector<std::vector<BufferId>> ends(segment.ops.size());
-  for (std::size_t i = 0; i < segment.ops.size(); ++i)
-    plan::for_each_use(schedule, segment.ops[i], [&](BufferId id, plan::Access) {
-      const auto span = spans.find(id);
-      if (span == spans.end()) return;
-      if (!span->second.begun) begins[i].push_back(id);
-      span->second.begun = true;
-      if (span->second.last == i) ends[i].push_back(id);
-      if (span->second.last == i) spans.erase(span);  // one use may name a buffer twice
+      std::size_t& last = last_use[index(id)];
+      if (last == none) {
+        ++lives;
+        UK_CHECK(plan::writes(access),
+                 "buffer is read before it is written: " + schedule.buffer(id).name);
+      }
+      last = i;
     });
 
+  std::vector<bool> is_begun(schedule.buffers.size());
   std::vector<Op> merged;
-  merged.reserve(segment.ops.size() * 2);
-  const auto push = [&](plan::OpBody body, const Op& neighbour) {
-    Op op;
-    op.lane = neighbour.lane;
-    op.body = std::move(body);
-    op.layer = neighbour.layer;
-    merged.push_back(std::move(op));
-  };
+  merged.reserve(segment.ops.size() + 2 * lives);
+  std::vector<BufferId> ends;
   for (std::size_t i = 0; i < segment.ops.size(); ++i) {
     const plan::LaneId lane = segment.ops[i].lane;
-    for (const BufferId id : begins[i]) push(plan::Acquire{id}, segment.ops[i]);
+    const std::int32_t layer = segment.ops[i].layer;
+    const auto push = [&](plan::OpBody body) {
+      Op& op = merged.emplace_back();
+      op.lane = lane;
+      op.body = std::move(body);
+      op.layer = layer;
+    };
+    ends.clear();
+    plan::for_each_use(schedule, segment.ops[i], [&](BufferId id, plan::Access) {
+      if (last_use[index(id)] == none) return;
+      if (!is_begun[index(id)]) push(plan::Acquire{id});
+      is_begun[index(id)] = true;
+      if (last_use[index(id)] != i) return;
+      ends.push_back(id);
+      last_use[index(id)] = none;  // one use may name a buffer twice
+    });
     merged.push_back(std::move(segment.ops[i]));
-    Op neighbour;
-    neighbour.lane = lane;
-    neighbour.layer = merged.back().layer;
-    for (const BufferId id : ends[i]) push(plan::Release{id}, neighbour);
+    for (const BufferId id : ends) push(plan::Release{id});
   }
   segment.ops = std::move(merged);
 }
