@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 #include <string_view>
 
@@ -31,6 +30,7 @@ namespace {
 
 struct Words {
   PlanWords plan;
+  bool asks_fit = false;
   std::string fit;  // --fit, as written
   bool json = false;
   bool listing = false;
@@ -67,12 +67,15 @@ std::string times_text(const render::Times& times, bool measured) {
       measured ? "measured" : "assumed");
 }
 
-/// What all ranks of a node take of its memory, and of what.
+/// What all ranks of a node take of its memory at most, and of what.
 std::string total_text(const plan::Plan& plan, const planner::Room& room) {
   const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
-  std::string text =
-      fmt::format("host memory of a node: {}, of which {} outside the arenas", format_bytes(needed),
-                  format_bytes(plan.overhead_bytes * planner::process_count(room.placement)));
+  const std::int64_t outside = plan.overhead_bytes * planner::process_count(room.placement);
+  std::string text = fmt::format(
+      "host memory of a node: at most {}: {} of arenas, {} for code, libraries, "
+      "threads and heap of its process{} (a table's bound; train measures it)",
+      format_bytes(needed), format_bytes(needed - outside), format_bytes(outside),
+      planner::process_count(room.placement) == 1 ? "" : "es");
   if (room.node)
     text +=
         fmt::format("; allowed {} ({})", format_bytes(room.node->size_bytes), room.node->reason);
@@ -101,41 +104,49 @@ std::string bars(const plan::Plan& plan, const render::Outlook& outlook) {
   return render::peak_bars(plan, outlook, {.columns = columns, .colored = colored}) + "\n";
 }
 
-// The optimizer steps of a run whose data have been read; of others where max_steps says so.
-std::optional<std::int64_t> total_steps(const spec::RunConfig& run, std::int64_t ranks,
-                                        const std::optional<DataFacts>& data) {
-  if (run.max_steps > 0) return run.max_steps;
-  if (!data) return std::nullopt;
+// Of a run whose data have been read; of others where max_steps says so.
+std::optional<RunLength> length_of(const spec::RunConfig& run, std::int64_t ranks,
+                                   const std::optional<DataFacts>& data) {
+  std::optional<RunLength> length;
+  if (run.max_steps > 0) length = RunLength{.steps = run.max_steps, .steps_of_epoch = {}};
+  if (!data) return length;
   const auto sampler = data::Sampler::make(
       train::sampler_config(run, data->sample_count, static_cast<int>(ranks), 0));
-  if (!sampler) return std::nullopt;
-  return sampler->updates_for(run.epochs);
+  if (!sampler) return length;
+  return RunLength{.steps = run.max_steps > 0 ? run.max_steps : sampler->updates_for(run.epochs),
+                   .steps_of_epoch = sampler->updates_per_epoch()};
 }
 
-// A smaller budget of the run file or of --memory stays in force, so that each row plans as its words will.
+// Samples of an evaluation: of data that have been read, or held out by number.
+std::optional<std::int64_t> evaluation_samples(const spec::RunConfig& run,
+                                               const std::optional<DataFacts>& data) {
+  if (data) return data->evaluation_sample_count;
+  if (run.evaluation.validation_size > 1 && run.data.evaluation_datasets.empty())
+    return static_cast<std::int64_t>(run.evaluation.validation_size);
+  return std::nullopt;
+}
+
 Result<void> run_fit(const Words& words) {
   UK_TRY(budgets, parse_budgets(words.fit, "--fit"));
-  UK_TRY(own_changes, words.plan.run->all_changes());
-  UK_TRY(own, spec::read_run_file(words.plan.run->run_file, own_changes, words.plan.run->world()));
-  std::vector<std::string> changes;
+  if (budgets.empty())
+    return fail(ErrorCode::bad_config, "no budget is given", "--fit",
+                "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
   std::optional<std::int64_t> nvme_bytes;
   for (const SpaceBudget& budget : budgets)
-    if (budget.space == "nvme")
-      nvme_bytes = budget.size_bytes;
-    else if (budget.size_bytes <
-             (budget.space == "device" ? own.device_budget_bytes : own.host_budget_bytes)
-                 .value_or(std::numeric_limits<std::int64_t>::max()))
-      changes.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
-  UK_TRY(asked, read_question(words.plan, changes));
-  return show_best_fit(asked.question(), {.json = words.json,
-                                          .nvme_bytes = nvme_bytes,
-                                          .total_steps = [&](const spec::RunConfig& run) {
-                                            return total_steps(run, asked.config.ranks, asked.data);
-                                          }});
+    if (budget.space == "nvme") nvme_bytes = budget.size_bytes;
+  UK_TRY(asked, read_question(words.plan, budgets));
+  return show_best_fit(asked.question(),
+                       {.json = words.json,
+                        .nvme_bytes = nvme_bytes,
+                        .length =
+                            [&](const spec::RunConfig& run) {
+                              return length_of(run, asked.config.ranks, asked.data);
+                            },
+                        .evaluation_samples = evaluation_samples(asked.config, asked.data)});
 }
 
 Result<void> run(const Words& words) {
-  if (!words.fit.empty()) return run_fit(words);
+  if (words.asks_fit) return run_fit(words);
   UK_TRY(made, make_planned(words.plan));
   const plan::Plan& plan = made.plan;
   if (!words.html.empty()) {
@@ -175,15 +186,23 @@ void add_plan(CLI::App& app, Chosen& chosen) {
           ->excludes(json);
   CLI::Option* html = command->add_option(
       "--html", words->html, "also write a page with pictures of memory and lanes (see report)");
-  command
-      ->add_option(
-          "--fit", words->fit,
-          "SPACE=SIZE[,...]: the fastest settings within these budgets of a rank's device, a "
-          "node's host and nvme memory, at the same ranks and global batch")
-      ->excludes(listing)
-      ->excludes(html);
-  command->footer("Ends with exit code 2 when the plan does not fit.");
-  command->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
+  CLI::Option* fit =
+      command
+          ->add_option(
+              "--fit", words->fit,
+              "SPACE=SIZE[,...]: the fastest settings within these budgets of a rank's device, a "
+              "node's host and nvme memory, at the same ranks and global batch")
+          ->excludes(listing)
+          ->excludes(html);
+  command->footer(
+      "Ends with exit code 2 when the plan does not fit. Host memory of a node holds the arenas of "
+      "all its ranks in host memory, and a bound from a table on everything else in its processes; "
+      "train puts what is resident when it starts in that bound's place, so that its figure is "
+      "smaller.");
+  command->callback([words, fit, &chosen] {
+    words->asks_fit = fit->count() > 0;
+    chosen.run = [words] { return run(*words); };
+  });
 }
 
 }  // namespace underkeel::apps

@@ -1,5 +1,6 @@
 #include "plan_fit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -12,6 +13,7 @@
 #include "planner/best_fit.h"
 #include "simulate/simulate.h"
 #include "spec/value.h"
+#include "train/log_options.h"
 
 namespace underkeel::apps {
 
@@ -47,19 +49,78 @@ std::pair<std::string, Json> entry_of(const std::string& word) {
   return {word.substr(0, sign), number ? Json(*number) : Json(value)};
 }
 
-std::optional<double> hours_of(const FittingRun& row, const FitWords& words) {
-  const auto steps = words.total_steps(row.run);
-  if (!steps) return std::nullopt;
-  std::int64_t saves = 0;
-  const spec::SaveConfig& save = row.run.save;
-  if (save.strategy == spec::Cadence::steps && save.steps > 0 && save.steps_fraction == 0)
-    saves = *steps / save.steps;
-  return (static_cast<double>(*steps) * row.times.step_s +
-          static_cast<double>(saves) * row.times.save_wait_s) /
-         seconds_per_hour;
+/// How often something is due by its strategy, the last step included; none where epochs are asked about and their steps
+/// are not known.
+std::optional<std::int64_t> times_due(spec::Cadence strategy, std::int64_t steps, double fraction,
+                                      double delay, const RunLength& length) {
+  std::int64_t every = train::cadence_steps(strategy, steps, fraction, length.steps);
+  if (strategy == spec::Cadence::epoch) {
+    if (!length.steps_of_epoch) return std::nullopt;
+    every = *length.steps_of_epoch;
+    delay *= static_cast<double>(every);  // epochs
+  }
+  if (every <= 0) return 0;
+  std::int64_t count = 0;
+  // The first that is not before `delay`.
+  const auto begun = static_cast<std::int64_t>(std::ceil(delay / static_cast<double>(every)));
+  const std::int64_t all = ceil_div(length.steps, every);
+  if (delay <= static_cast<double>(length.steps))
+    count = all - std::min(all - 1, std::max<std::int64_t>(begun - 1, 0));
+  return count;
 }
 
-Json json_of(const FittingRun& row, const FitWords& words) {
+std::optional<std::int64_t> evaluation_count(const spec::EvaluationConfig& evaluation,
+                                             const RunLength& length) {
+  auto count = times_due(evaluation.strategy, evaluation.steps, evaluation.steps_fraction,
+                         evaluation.delay, length);
+  if (!count) return std::nullopt;
+  if (evaluation.at_end && *count == 0) ++*count;
+  return *count + (evaluation.on_start ? 1 : 0);
+}
+
+/// What is known of the time to the end of a run.
+struct ToEnd {
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> evaluations;
+  std::optional<double> evaluation_s;  // of one
+  std::optional<double> whole_s;       // without evaluations where one of the two is not known
+
+  bool counts_evaluations() const { return evaluations && evaluation_s; }
+};
+
+ToEnd to_end(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
+  ToEnd known;
+  const spec::EvaluationConfig& evaluation = row.run.evaluation;
+  if (row.times.evaluation_batch_s == 0) {
+    known.evaluations = 0;
+    known.evaluation_s = 0;
+  } else if (words.evaluation_samples) {
+    known.evaluation_s =
+        row.times.evaluation_batch_s *
+        static_cast<double>(ceil_div(*words.evaluation_samples, evaluation.batch_size * ranks));
+  }
+  const std::optional<RunLength> length = words.length(row.run);
+  if (!length) return known;
+  known.steps = length->steps;
+  if (!known.evaluations) known.evaluations = evaluation_count(evaluation, *length);
+  const spec::SaveConfig& save = row.run.save;
+  // Of the best model there is at most one save for each evaluation.
+  const auto saves = save.strategy == spec::Cadence::best
+                         ? known.evaluations
+                         : times_due(save.strategy, save.steps, save.steps_fraction, 0, *length);
+  known.whole_s = static_cast<double>(length->steps) * row.times.step_s +
+                  static_cast<double>(saves.value_or(0)) * row.times.save_wait_s;
+  if (known.counts_evaluations())
+    *known.whole_s += static_cast<double>(*known.evaluations) * *known.evaluation_s;
+  return known;
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json json_of(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
   Json patch = Json::object();
   for (const std::string& word : row.words) {
     auto [key, value] = entry_of(word);
@@ -79,14 +140,16 @@ Json json_of(const FittingRun& row, const FitWords& words) {
                          {"reason", choice.reason},
                          {"alternatives", alternatives}});
   }
-  const auto steps = words.total_steps(row.run);
-  const auto hours = hours_of(row, words);
+  const ToEnd end = to_end(row, words, ranks);
   return {{"changes", row.words},
           {"patch", patch},
           {"step_s", row.times.step_s},
           {"steps_per_hour", seconds_per_hour / row.times.step_s},
-          {"total_steps", steps ? Json(*steps) : Json()},
-          {"hours", hours ? Json(*hours) : Json()},
+          {"total_steps", or_null(end.steps)},
+          {"hours", end.whole_s ? Json(*end.whole_s / seconds_per_hour) : Json()},
+          {"evaluation_batch_s", row.times.evaluation_batch_s},
+          {"evaluation_s", or_null(end.evaluation_s)},
+          {"evaluations", or_null(end.evaluations)},
           {"save_s", row.times.save_s},
           {"save_wait_s", row.times.save_wait_s},
           {"peak_bytes", peaks},
@@ -104,16 +167,19 @@ std::string json_text(const planner::FitQuestion& question, const planner::Room&
   add("device", room.spaces[index(plan::MemorySpace::device)]);
   add("host", room.node);
   Json rows = Json::array();
-  for (const FittingRun& row : found.rows) rows.push_back(json_of(row, words));
-  const Json whole = {{"fits", !found.rows.empty()},
-                      {"ranks", question.placement.world_size},
-                      {"budgets", budgets},
-                      {"searched", found.searched},
-                      {"planned", found.planned},
-                      {"rates_are_measured", question.machine.rates_are_measured},
-                      {"rows", rows},
-                      {"smallest", found.smallest ? json_of(*found.smallest, words) : Json()},
-                      {"not_searched", not_searched(question, words)}};
+  for (const FittingRun& row : found.rows)
+    rows.push_back(json_of(row, words, question.placement.world_size));
+  const Json whole = {
+      {"fits", !found.rows.empty()},
+      {"ranks", question.placement.world_size},
+      {"budgets", budgets},
+      {"searched", found.searched},
+      {"planned", found.planned},
+      {"rates_are_measured", question.machine.rates_are_measured},
+      {"rows", rows},
+      {"smallest",
+       found.smallest ? json_of(*found.smallest, words, question.placement.world_size) : Json()},
+      {"not_searched", not_searched(question, words)}};
   return whole.dump(2) + "\n";
 }
 
@@ -124,6 +190,18 @@ std::string settings_text(const FittingRun& row) {
 std::string time_text(double seconds) {
   constexpr double shortest_s = 1e-6;
   return seconds < shortest_s ? "0 s" : fmt::format("{:.3g} s", seconds);
+}
+
+/// "0.2 s", "45 s", "12.3 min", "51.2 h": for a person who plans a day.
+std::string duration_text(double seconds) {
+  constexpr double minute_s = 60;
+  constexpr double most_minutes = 90;
+  if (seconds < most_minutes) return time_text(seconds);
+  if (seconds < most_minutes * minute_s) return fmt::format("{:.3g} min", seconds / minute_s);
+  const double hours = seconds / seconds_per_hour;
+  constexpr double digits_end = 1000;
+  return hours < digits_end ? fmt::format("{:.3g} h", hours)
+                            : format_count(std::llround(hours)) + " h";
 }
 
 std::string rate_text(double steps_per_hour) {
@@ -140,16 +218,20 @@ std::string choice_text(const plan::Decision& choice) {
 
 std::string table_text(const BestFit& found, const planner::Room& room, const FitWords& words) {
   const bool device_is_host = room.device_is_host;
-  std::string text = fmt::format("  {:>9}{:>10}{:>10}{:>10}{:>10}{:>11}{:>11}  settings\n", "step",
-                                 "steps/h", "hours", "save", "of which", "device", "node's");
-  text += fmt::format("  {:>9}{:>10}{:>10}{:>10}{:>10}{:>11}{:>11}\n", "", "", "to end", "",
+  std::string text =
+      fmt::format("  {:>9}{:>10}{:>10}{:>11}{:>10}{:>10}{:>11}{:>11}  settings\n", "step",
+                  "steps/h", "to end", "evaluation", "save", "of which", "device", "node's");
+  text += fmt::format("  {:>9}{:>10}{:>10}{:>11}{:>10}{:>10}{:>11}{:>11}\n", "", "", "", "", "",
                       "waited", device_is_host ? "of a rank" : "of a GPU", "host");
   for (const FittingRun& row : found.rows) {
-    const auto hours = hours_of(row, words);
-    text += fmt::format("  {:>9}{:>10}{:>10}{:>10}{:>10}{:>11}{:>11}  {}\n",
+    const ToEnd end = to_end(row, words, room.placement.world_size);
+    const std::string evaluation = row.times.evaluation_batch_s == 0 ? "-"
+                                   : end.evaluation_s ? duration_text(*end.evaluation_s)
+                                                      : "?";
+    text += fmt::format("  {:>9}{:>10}{:>10}{:>11}{:>10}{:>10}{:>11}{:>11}  {}\n",
                         time_text(row.times.step_s), rate_text(seconds_per_hour / row.times.step_s),
-                        hours ? fmt::format("{:.3g}", *hours) : "?", time_text(row.times.save_s),
-                        time_text(row.times.save_wait_s),
+                        end.whole_s ? duration_text(*end.whole_s) : "?", evaluation,
+                        duration_text(row.times.save_s), duration_text(row.times.save_wait_s),
                         format_bytes(row.peak_bytes[index(plan::MemorySpace::device)]),
                         format_bytes(row.node_bytes), settings_text(row));
   }
@@ -164,8 +246,16 @@ std::string text_of(const planner::FitQuestion& question, const planner::Room& r
       question.machine.rates_are_measured ? "measured" : "assumed");
   text += table_text(found, room, words);
   const FittingRun& best = found.rows.front();
-  if (!words.total_steps(best.run))
-    text += "  hours: not known without max_steps; --data counts the samples\n";
+  const ToEnd end = to_end(best, words, question.placement.world_size);
+  if (!end.steps)
+    text += "  to end: not known without max_steps; --data counts the samples\n";
+  else if (!end.counts_evaluations())
+    text += fmt::format(
+        "  to end: without evaluations, {} a batch; --data counts samples and batches\n",
+        time_text(best.times.evaluation_batch_s));
+  else if (*end.evaluations > 0)
+    text += fmt::format("  to end: {} steps and {} evaluation{}\n", format_count(*end.steps),
+                        format_count(*end.evaluations), *end.evaluations == 1 ? "" : "s");
   if (!best.words.empty()) {
     text += "\nthe first, as lines of the run file (instead of lines with the same key):\n";
     for (const std::string& word : best.words) {
@@ -204,7 +294,8 @@ Error nothing_fits(const planner::FitQuestion& question, const BestFit& found,
 Result<void> show_best_fit(const planner::FitQuestion& question, const FitWords& words) {
   const BestFit found = planner::find_best_fit(question, [&](const plan::Plan& plan) {
     const simulate::Simulation times = simulate::simulate_step(plan, question.machine);
-    return planner::StepTimes{times.step_s, times.save_s, times.save_wait_s};
+    return planner::StepTimes{times.step_s, times.save_s, times.save_wait_s,
+                              times.evaluation_batch_s};
   });
   const planner::Room room = planner::room_of(question.run, question.machine, question.placement);
   if (words.json) std::fputs(json_text(question, room, found, words).c_str(), stdout);

@@ -12,11 +12,17 @@
 
 namespace underkeel::apps {
 
+struct RunLength {
+  std::int64_t steps = 0;                      // of the optimizer, to the end
+  std::optional<std::int64_t> steps_of_epoch;  // none where the data are not known
+};
+
 struct FitWords {
   bool json = false;
   std::optional<std::int64_t> nvme_bytes;  // asked about; nothing of a run lies there
-  /// Optimizer steps of a run; none where the data are not known.
-  std::function<std::optional<std::int64_t>(const spec::RunConfig&)> total_steps;
+  /// Of a run; none where the data are not known.
+  std::function<std::optional<RunLength>(const spec::RunConfig&)> length;
+  std::optional<std::int64_t> evaluation_samples;  // of one evaluation; none where not known
 };
 
 /// Prints what was found.

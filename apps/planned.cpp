@@ -51,7 +51,10 @@ Result<DataFacts> read_data(spec::RunConfig& config, const spec::ModelSpec& mode
                                             .memory_bytes = train::memory_for_data(room)}));
   train::take_longest(data.datasets, config);
   config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
-  return DataFacts{"data\n" + data.report + "\n", data.datasets.training->count()};
+  return DataFacts{
+      .report = "data\n" + data.report + "\n",
+      .sample_count = data.datasets.training->count(),
+      .evaluation_sample_count = data.datasets.evaluation ? data.datasets.evaluation->count() : 0};
 }
 
 // Each rank has a GPU of its own; GPUs that no rank uses are told.
@@ -83,11 +86,20 @@ Result<spec::RunConfig> on_all_gpus(const PlanWords& words, const spec::Hardware
   return wider;
 }
 
+void take_budgets(const std::vector<SpaceBudget>& budgets, spec::RunConfig& config) {
+  for (const SpaceBudget& budget : budgets) {
+    if (budget.space == "nvme") continue;  // nothing of a run lies there
+    auto& own = budget.space == "device" ? config.device_budget_bytes : config.host_budget_bytes;
+    if (own && *own <= budget.size_bytes) continue;
+    own = budget.size_bytes;
+    config.changes.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
+  }
+}
+
 }  // namespace
 
-Result<Asked> read_question(const PlanWords& words, const std::vector<std::string>& more) {
+Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudget>& budgets) {
   UK_TRY(changes, words.run->all_changes());
-  changes.insert(changes.end(), more.begin(), more.end());
   UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
   const bool says_ranks = std::any_of(
       config.provenance.begin(), config.provenance.end(), [](const spec::Provenance& entry) {
@@ -102,6 +114,7 @@ Result<Asked> read_question(const PlanWords& words, const std::vector<std::strin
     UK_TRY(on_all, on_all_gpus(words, *described, std::move(config), std::move(changes)));
     config = std::move(on_all);
   }
+  take_budgets(budgets, config);
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   UK_TRY(model, spec::read_model_config(folder));
   spec::resolve_auto(config, model.width);

@@ -28,6 +28,7 @@ struct PlanWords {
 struct DataFacts {
   std::string report;
   std::int64_t sample_count = 0;  // of the training set
+  std::int64_t evaluation_sample_count = 0;
 };
 
 /// A run on a machine, before it is planned.
@@ -53,9 +54,9 @@ struct Planned {
   std::string data_text;  // the report on the data, when they were read
 };
 
-/// Reads the run file, with the changes of the command line and then `more`, the model's description, the machine
-/// and, where asked, the data.
-Result<Asked> read_question(const PlanWords& words, const std::vector<std::string>& more = {});
+/// Reads the run file, with the changes of the command line, the model's description, the machine and, where asked, the
+/// data. `budgets` hold besides those of the run, the smaller of two; readings of the same file with more words keep them.
+Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudget>& budgets = {});
 
 /// Reads the same, and plans. A plan that does not fit is a value, with its shortage.
 Result<Planned> make_planned(const PlanWords& words);

@@ -16,9 +16,10 @@
 namespace underkeel::planner {
 
 struct StepTimes {
-  double step_s = 0;       // of a window and its update
-  double save_s = 0;       // until a save is on disk
-  double save_wait_s = 0;  // by how much the following window is longer for it
+  double step_s = 0;              // of a window and its update
+  double save_s = 0;              // until a save is on disk
+  double save_wait_s = 0;         // by how much the following window is longer for it
+  double evaluation_batch_s = 0;  // of a batch of an evaluation; 0: there is none
 };
 /// How long a plan's step takes. (A reader of plans answers that; this layer knows none.)
 using PredictTimes = std::function<StepTimes(const plan::Plan&)>;
@@ -36,7 +37,7 @@ struct FittingRun {
 
 struct BestFit {
   std::vector<FittingRun>
-      rows;  // fastest first; of equals the one with fewer words, then less memory
+      rows;  // fastest first; of the same times and bytes the one with the fewest words alone
   std::optional<FittingRun> smallest;  // where nothing fits: the one that comes closest
   std::optional<Shortage> shortage;    // of that one
   std::int64_t searched = 0;           // settings of the grid

@@ -10,6 +10,7 @@
 #include "plan/lifetimes.h"
 #include "plan/uses.h"
 #include "planner/builder.h"
+#include "planner/steps_alone.h"
 #include "tensor/shard.h"
 #include "verify/verify.h"
 
@@ -195,9 +196,15 @@ void build_generation(Builder& builder) {
   if (request.cache_rows > 0) add(SegmentKind::generate_next, 1, "generation.next.");
 }
 
-void build_segments(Builder& builder) {
+enum class Segments : std::uint8_t { all, of_steps };
+
+void build_segments(Builder& builder, Segments wanted) {
   const Request& request = builder.request;
-  build_state_segments(builder);
+  if (wanted == Segments::all) {
+    build_state_segments(builder);
+  } else {
+    add_state_ring(builder);
+  }
   if (request.train) {
     const BufferId totals = add_totals(builder, "totals");
     // A window's first micro-step starts the sums, the later ones add to them.
@@ -272,9 +279,7 @@ void find_peaks(plan::Plan& plan) {
   }
 }
 
-}  // namespace
-
-plan::Plan make_plan(const Request& request) {
+plan::Plan make_plan_with(const Request& request, Segments wanted) {
   UK_CHECK(request.max_rows > 0 || !request.train, "a training plan needs rows");
   Builder builder{.request = request};
   plan::Schedule& schedule = builder.schedule;
@@ -283,7 +288,7 @@ plan::Plan make_plan(const Request& request) {
   schedule.shape_classes = shape_classes(
       std::max({request.max_rows, request.max_evaluation_rows, request.max_generation_rows}));
   lay_out_units(builder);
-  build_segments(builder);
+  build_segments(builder, wanted);
   build_program(schedule, request.reloads);
   if (request.on_gpu) {
     serve_gpu(builder);
@@ -310,6 +315,16 @@ plan::Plan make_plan(const Request& request) {
   for (const verify::Violation& violation : verify::check(plan))
     UK_CHECK(false, verify::to_text(plan.schedule, violation));
   return plan;
+}
+
+}  // namespace
+
+plan::Plan make_plan(const Request& request) {
+  return make_plan_with(request, Segments::all);
+}
+
+plan::Plan make_plan_of_steps(const Request& request) {
+  return make_plan_with(request, Segments::of_steps);
 }
 
 Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "base/units.h"
 #include "planner/builder.h"
+#include "planner/steps_alone.h"
 
 namespace underkeel::planner {
 
@@ -137,8 +139,9 @@ class StateSegments {
     Op op;
     op.body = std::move(body);
     op.entry = entry;
-    op.label =
-        fmt::format("{} {}.{} {}-{}", what, unit.name, name_of(piece.part), piece.begin, piece.end);
+    // Compiled: a plan has ten thousand of these.
+    op.label = fmt::format(FMT_COMPILE("{} {}.{} {}-{}"), what, unit.name, name_of(piece.part),
+                           piece.begin, piece.end);
     ops.push_back(std::move(op));
   }
 
@@ -188,6 +191,10 @@ class StateSegments {
 };
 
 }  // namespace
+
+void add_state_ring(Builder& builder) {
+  const StateSegments ring(builder);
+}
 
 void build_state_segments(Builder& builder) {
   StateSegments segments(builder);

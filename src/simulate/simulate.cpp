@@ -47,6 +47,13 @@ void time_segments(const plan::Plan& plan, const Rates& rates, Simulation& simul
   }
 }
 
+void time_evaluation(const plan::Plan& plan, const Rates& rates, Simulation& simulation) {
+  if (plan.schedule.find(SegmentKind::evaluate) == nullptr) return;
+  SimulatedRun run(plan, rates);
+  const double first_s = run.add(SegmentKind::evaluate);
+  simulation.evaluation_batch_s = run.add(SegmentKind::evaluate) - first_s;
+}
+
 void time_step(const plan::Plan& plan, const Rates& rates, Simulation& simulation) {
   // Long windows repeat their middle: two of them show what one costs.
   constexpr std::int64_t shown_steps = 4;
@@ -184,7 +191,9 @@ Simulation simulate(const plan::Plan& plan, const spec::HardwareSpec& hardware) 
 
 Simulation simulate_step(const plan::Plan& plan, const spec::HardwareSpec& hardware) {
   Simulation simulation;
-  time_step(plan, rates_of(hardware, plan.world_size), simulation);
+  const Rates rates = rates_of(hardware, plan.world_size);
+  time_step(plan, rates, simulation);
+  time_evaluation(plan, rates, simulation);
   return simulation;
 }
 

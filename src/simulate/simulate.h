@@ -66,11 +66,12 @@ struct SegmentTime {
 
 struct Simulation {
   std::vector<SegmentTime> segments;  // in the schedule's order, then by rows
-  double step_s = 0;        // of a window of micro-steps and its update, once in the swing
-  double micro_step_s = 0;  // its share of one micro-step
-  double update_s = 0;      // what the update adds
-  double save_s = 0;        // until a save is on disk, under the following window
-  double save_wait_s = 0;   // by how much that window is longer for it
+  double step_s = 0;              // of a window of micro-steps and its update, once in the swing
+  double micro_step_s = 0;        // its share of one micro-step
+  double update_s = 0;            // what the update adds
+  double save_s = 0;              // until a save is on disk, under the following window
+  double save_wait_s = 0;         // by how much that window is longer for it
+  double evaluation_batch_s = 0;  // of one batch of an evaluation, as the others follow; 0: none
 };
 
 /// Times of all segments at all shape classes, and of a step at the largest.

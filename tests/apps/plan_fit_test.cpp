@@ -96,7 +96,8 @@ TEST(PlanFit, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(found["smallest"], nullptr);
   const Json& row = found["rows"][0];
   for (const char* key : {"changes", "patch", "step_s", "steps_per_hour", "total_steps", "hours",
-                          "save_s", "save_wait_s", "peak_bytes", "node_host_bytes", "decisions"})
+                          "evaluation_batch_s", "evaluation_s", "evaluations", "save_s",
+                          "save_wait_s", "peak_bytes", "node_host_bytes", "decisions"})
     EXPECT_TRUE(row.contains(key)) << key;
   EXPECT_EQ(row["total_steps"], 100);
   EXPECT_GT(row["hours"].get<double>(), 0);
@@ -113,7 +114,7 @@ TEST(PlanFit, SaysWhyAndHowInText) {
   for (const char* part : {"steps/h", "as lines of the run file", "why the first", "recompute ",
                            "micro-batch ", "not searched", "offload of optimizer or parameters"})
     EXPECT_THAT(ran.out, HasSubstr(part));
-  EXPECT_THAT(ran.out, HasSubstr("hours: not known without max_steps"));
+  EXPECT_THAT(ran.out, HasSubstr("to end: not known without max_steps"));
 }
 
 TEST(PlanFit, NamesTheSmallestPeakWhereNothingFits) {
@@ -128,9 +129,66 @@ TEST(PlanFit, NamesTheSmallestPeakWhereNothingFits) {
   EXPECT_GT(found["smallest"]["peak_bytes"]["device"].get<std::int64_t>(), 64 * 1024);
 }
 
+/// What a reader sees of a row besides its words.
+Json figures_of(const Json& row) {
+  Json figures;
+  for (const char* key :
+       {"step_s", "save_s", "save_wait_s", "evaluation_batch_s", "peak_bytes", "node_host_bytes"})
+    figures[key] = row[key];
+  return figures;
+}
+
+TEST(PlanFit, ListsEachResultOnce) {
+  // Of two gathers ahead and of none the tiny model makes one plan.
+  const Squeezed squeezed;
+
+  const Ran ran = run_underkeel(squeezed.fit(" deepspeed.zero_optimization.stage=3 --json"));
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  const Json found = Json::parse(ran.out);
+  const Json& rows = found["rows"];
+  ASSERT_GE(rows.size(), 2u);
+  EXPECT_LT(rows.size(), found["planned"].get<std::size_t>());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_NE(figures_of(rows[i]), figures_of(rows[j])) << rows[i]["changes"];
+}
+
+TEST(PlanFit, CountsEvaluationsToTheEnd) {
+  const Squeezed squeezed;
+  const std::string evaluating =
+      " max_steps=25 val_size=8 eval_strategy=steps eval_steps=10 per_device_eval_batch_size=2 "
+      "save_strategy=no";
+
+  const Json row = Json::parse(run_underkeel(squeezed.fit(evaluating + " --json")).out)["rows"][0];
+  const Ran text = run_underkeel(squeezed.fit(evaluating));
+
+  EXPECT_EQ(row["evaluations"], 3);  // after steps 10, 20 and 25
+  const double batch_s = row["evaluation_batch_s"];
+  EXPECT_GT(batch_s, 0);
+  EXPECT_DOUBLE_EQ(row["evaluation_s"].get<double>(), 2 * batch_s);  // 8 samples, 2 ranks of 2
+  EXPECT_NEAR(row["hours"].get<double>() * 3600, 25 * row["step_s"].get<double>() + 6 * batch_s,
+              1e-9);
+  EXPECT_THAT(text.out, HasSubstr("to end: 25 steps and 3 evaluations"));
+}
+
+TEST(PlanFit, SaysWhereEvaluationsAreNotCounted) {
+  const Squeezed squeezed;
+
+  const Ran ran =
+      run_underkeel(squeezed.fit(" max_steps=25 val_size=0.5 eval_strategy=steps eval_steps=10"));
+
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr("to end: without evaluations, "));
+}
+
 TEST(PlanFit, RefusesWhatIsNoBudget) {
   EXPECT_EQ(run_underkeel("plan run.yaml --fit disk=1GiB").exit_code, 2);
   EXPECT_EQ(run_underkeel("plan run.yaml --fit device").exit_code, 2);
+  const Ran empty = run_underkeel("plan run.yaml --fit ''");
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.error, HasSubstr("no budget is given"));
+  EXPECT_THAT(empty.error, HasSubstr("such as device=80GiB,host=100GiB"));
   EXPECT_THAT(run_underkeel("plan run.yaml --memory nvme=1GiB").error, HasSubstr("is no budget"));
 }
 
