@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
+
+#include "planner/steps_alone.h"
 
 namespace underkeel::doctor {
 namespace {
 
-// A plan of a 70B model on 64 ranks takes 30 ms on one core of the build machine; an answer, 300 ms.
+// Rows that are planned at most: an answer is to take less than 300 ms (bench/results/2026-11-answer-times.md).
 constexpr int most_plans = 6;
 // Rows that are shown at most.
 constexpr std::size_t most_rows = 24;
@@ -50,6 +54,28 @@ std::string words_of(const spec::RunConfig& run, const Candidate& candidate) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+/// Sizes alone, each once: a rank alone has nobody to share with, so that its stages are one plan.
+class PlannedSizes {
+ public:
+  const plan::Plan& of(const planner::FitQuestion& question) {
+    const spec::RunConfig& run = question.run;
+    const int stage = question.placement.world_size == 1 ? 0 : run.zero.stage;
+    const auto [found, is_new] =
+        plans_.try_emplace({stage, run.recompute, run.sequences_per_micro_batch});
+    if (!is_new) return found->second;
+    plan::Plan& plan = found->second;
+    plan = run.recompute == spec::Recompute::automatic
+               ? planner::make_plan_on(question)
+               : planner::make_plan_of_steps(planner::request_on(
+                     question.machine, question.placement, question.model, run));
+    plan.schedule = {};
+    return plan;
+  }
+
+ private:
+  std::map<std::tuple<int, spec::Recompute, std::int64_t>, plan::Plan> plans_;
+};
+
 }  // namespace
 
 double least_state_bytes(const planner::FitQuestion& question, int stage) {
@@ -77,6 +103,7 @@ double state_limit(const planner::FitQuestion& question) {
 std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) {
   std::vector<Alternative> rows;
   const double limit = state_limit(question);
+  PlannedSizes planned;
   int plans = 0;
   for (const Candidate& candidate : candidates_of(question.run)) {
     if (rows.size() == most_rows) break;
@@ -106,7 +133,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) 
                                      .run = run,
                                      .machine = question.machine,
                                      .placement = question.placement};
-    const plan::Plan plan = planner::make_plan_on(other);
+    const plan::Plan& plan = planned.of(other);
     const planner::Room its_room = planner::room_of(run, question.machine, question.placement);
     row.verdict = planner::shortage_of(plan, its_room) ? Verdict::fails : Verdict::runs;
     row.device_bytes =

@@ -1,7 +1,5 @@
 // The command itself: flags, exit codes, languages, and what only it does: reading the data.
 
-#include <chrono>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -53,28 +51,6 @@ TEST(Doctor, ReadsTheDataAndPlansForTheLongestSample) {
     told = told || finding.at("id") == "data-longest";
   EXPECT_TRUE(told) << ran.out;
   EXPECT_FALSE(std::filesystem::exists(made.output));  // nothing is left behind
-}
-
-TEST(Doctor, AnswersAtOnce) {
-  const TemporaryFolder folder;
-  write_text(folder / "config.json", R"({"model_type": "llama", "vocab_size": 128256,
-    "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 28672,
-    "num_attention_heads": 64, "num_key_value_heads": 8, "torch_dtype": "bfloat16"})");
-  write_text(folder / "ds_config.json", R"({"train_micro_batch_size_per_gpu": 8,
-    "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
-  write_text(folder / "hardware.json",
-             R"({"nodes": 8, "gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 1024})");
-
-  const auto began = std::chrono::steady_clock::now();
-  const Ran ran = run_underkeel("doctor --json " + (folder / "config.json").string() + " " +
-                                (folder / "ds_config.json").string() + " " +
-                                (folder / "hardware.json").string());
-  const double elapsed_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-
-  EXPECT_EQ(ran.exit_code, 2) << ran.error;
-  // The aim is 0.3 s; a loaded machine must not fail the test.
-  EXPECT_LT(elapsed_s, 3.0);
 }
 
 }  // namespace
