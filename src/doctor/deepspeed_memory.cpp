@@ -34,15 +34,15 @@ class Model {
       forecast.at(phase, Space::device) = with_context(std::move(holding));
     };
     device(Phase::load, loaded());
-    device(Phase::first_step, passes(false, 0));
-    device(Phase::step, passes(true, 0));
+    device(Phase::first_step, passes(false));
+    device(Phase::step, passes(true));
     device(Phase::update, update());
     if (run_.evaluates) device(Phase::evaluate, evaluation());
     if (run_.saves) {
       device(Phase::save, saving());
-      device(Phase::after_save, passes(true, 0));
+      device(Phase::after_save, passes(true));
     }
-    device(Phase::resume, passes(true, 0));
+    device(Phase::resume, passes(true));
     host(forecast);
     return forecast;
   }
@@ -62,13 +62,21 @@ class Model {
     }
     // A quantised base is not split, whatever the stage: each rank holds it whole.
     if (quantised > 0) holding.add("quantised", quantised);
+  }
+
+  /// Of stage 3: gathered at the end of each update, and released before the next one.
+  void add_persistent(Holding& holding) const {
     if (s_.stage == 3 && (many_ || s_.parameters != Offload::none))
       holding.add("persistent", element_ * persistent_elements(run_.sizes, s_));
   }
 
  private:
   void add_state(Holding& holding, bool has_moments) const {
-    if (s_.optimizer != Offload::none) return;
+    if (s_.optimizer != Offload::none) {
+      // Where gradients of earlier micro-steps come back to; its like is on the host.
+      if (s_.stage < 3) holding.add("staging", element_ * run_.sizes.largest_trainable);
+      return;
+    }
     if (s_.stage == 0) {
       if (s_.is_16_bit) holding.add("master", 4 * psi_);
       holding.add("moments", 8 * psi_);  // a dummy step makes them at the start
@@ -93,28 +101,70 @@ class Model {
     }
     add_weights(holding);
     add_state(holding, false);
+    if (s_.stage > 0 && s_.optimizer == Offload::none) holding.add("set_up", set_up());
     return holding;
   }
 
+  /// What set-up holds for a moment beside weights and master: f32 zeros as large as the master or a sub-group of it,
+  /// and at stages 1 and 2 the weights a second time while they are made flat. At stage 3 the buffers of gradients come
+  /// after it and are there to the end.
+  double set_up() const {
+    if (s_.stage < 3) return std::max(4 * share_, element_ * psi_ - 4 * share_);
+    const double buffers = s_.gradient_bytes * share_ + element_ * s_.reduce_bucket;
+    return std::max(4 * largest_sub_group(run_), buffers);
+  }
+
   /// Forward and backward.
-  Holding passes(bool has_moments, double left_over) const {
+  Holding passes(bool has_moments) const {
+    // Stage 1 reduces once the backward pass is over, when no activations are left, unless it overlaps.
+    if (s_.stage != 1 || s_.overlap_comm || s_.uses_bf16_optimizer)
+      return backward(has_moments, true);
+    Holding during = backward(has_moments, false);
+    Holding after = reduction(has_moments);
+    return during.high() > after.high() ? during : after;
+  }
+
+  Holding backward(bool has_moments, bool reduces) const {
     Holding holding;
     add_weights(holding);
     add_state(holding, has_moments);
     add_resident_gradients(holding);
-    add_gradients(holding);
+    add_gradients(holding, reduces);
     if (s_.stage == 3) {
+      // The first pass through the modules records their order: it fetches nothing ahead and keeps nothing gathered.
+      const bool records = !has_moments && run_.accumulation_steps == 1;
+      if (!records) add_persistent(holding);
       const Range live = live_bytes(run_);
-      holding.add("live", live.low, live.high + left_over);
+      holding.add("live", live.low, records ? live.low : live.high);
       holding.add("bucket_copy", 0, element_ * s_.reduce_bucket);
     }
-    if (s_.optimizer != Offload::none) add_offload_work(holding);
+    if (s_.optimizer != Offload::none) add_offload_work(holding, reduces);
     if (run_.activations.high > 0)
       holding.add("activations", run_.activations.low, run_.activations.high);
     return holding;
   }
 
-  void add_gradients(Holding& holding) const {
+  /// Of stage 1, after the backward pass. A gradient that was copied to the bucket has given its own memory back.
+  Holding reduction(bool has_moments) const {
+    Holding holding;
+    add_weights(holding);
+    add_state(holding, has_moments);
+    const double own = s_.optimizer == Offload::none ? element_ * owned_elements(run_) : 0;
+    const double all = stage1_gradients() + own;
+    const double bucket = element_ * s_.reduce_bucket;
+    holding.add("gradients", all - std::min(bucket, element_ * psi_), all);
+    if (s_.contiguous_gradients) holding.add("bucket", bucket);
+    if (many_ && s_.reduce_scatter) holding.add("bucket_copy", 0, bucket);
+    if (s_.optimizer != Offload::none) add_offload_work(holding, true);
+    return holding;
+  }
+
+  /// Whole gradients of stage 1, and their accumulators where those are wider.
+  double stage1_gradients() const {
+    return element_ * psi_ + (s_.gradient_bytes > element_ ? 4 * psi_ : 0);
+  }
+
+  void add_gradients(Holding& holding, bool reduces) const {
     const bool offloads = s_.optimizer != Offload::none;
     if (s_.stage == 0) {
       holding.add("gradients", element_ * psi_);
@@ -125,11 +175,12 @@ class Model {
       return;
     }
     if (s_.stage == 1) {
-      holding.add("gradients", element_ * psi_ + (s_.gradient_bytes > element_ ? 4 * psi_ : 0) +
-                                   (offloads ? 0 : element_ * share_));
+      holding.add("gradients", stage1_gradients() +
+                                   (reduces && !offloads ? element_ * owned_elements(run_) : 0));
     } else if (s_.stage == 2 && !offloads) {
       const double copies = run_.accumulation_steps > 1 ? 2 : 1;
-      holding.add("gradients", copies * element_ * share_);
+      // Of two accumulations one is seen with whole parameters on the borders.
+      holding.add("gradients", element_ * ((copies - 1) * share_ + owned_elements(run_)));
     }
     if (s_.stage == 1 || s_.stage == 2) {
       const double bucket = element_ * s_.reduce_bucket * (s_.overlap_comm ? 2 : 1);
@@ -137,19 +188,18 @@ class Model {
         holding.add("bucket", bucket);
       else
         holding.add("bucket", 0, std::min(bucket, element_ * psi_));
-      if (many_ && s_.reduce_scatter) holding.add("bucket_copy", 0, element_ * s_.reduce_bucket);
+      if (reduces && many_ && s_.reduce_scatter)
+        holding.add("bucket_copy", 0, element_ * s_.reduce_bucket);
     }
   }
 
-  /// Staging, overflow test and norm of gradients that leave for the host.
-  void add_offload_work(Holding& holding) const {
+  /// Overflow test and norm of gradients that leave for the host.
+  void add_offload_work(Holding& holding, bool reduces) const {
     const double largest = run_.sizes.largest_trainable;
-    if (s_.stage < 3) {
-      holding.add("staging", element_ * largest);
-      holding.add("gradient_checks", 0, overflow_test_bytes * largest);
-    } else {
+    if (s_.stage == 3)
       holding.add("gradient_checks", 0, (s_.gradient_bytes + 8) * std::ceil(largest / run_.ranks));
-    }
+    else if (reduces)
+      holding.add("gradient_checks", 0, overflow_test_bytes * largest);
   }
 
   Holding update() const {
@@ -158,6 +208,7 @@ class Model {
     add_state(holding, true);
     if (s_.optimizer != Offload::none) {
       add_resident_gradients(holding);
+      add_persistent(holding);  // at its end
       return holding;
     }
     if (s_.stage == 0) {
@@ -166,7 +217,7 @@ class Model {
     } else if (s_.uses_bf16_optimizer) {
       holding.add("gradients", 2 * psi_ + 4 * psi_);
     } else if (s_.stage < 3) {
-      holding.add("gradients", element_ * share_);
+      holding.add("gradients", element_ * owned_elements(run_));
       holding.add("update_copies", (element_ + 4) * share_);
     } else {
       add_resident_gradients(holding);
@@ -178,6 +229,7 @@ class Model {
   Holding evaluation() const {
     Holding holding;
     add_weights(holding);
+    add_persistent(holding);
     add_state(holding, true);
     add_resident_gradients(holding);
     if (s_.stage == 3) {
@@ -191,10 +243,13 @@ class Model {
   Holding saving() const {
     Holding holding;
     add_weights(holding);
+    add_persistent(holding);
     add_state(holding, true);
     add_resident_gradients(holding);
     if (s_.stage == 3 && s_.gathers_on_save)
       holding.add("gathered_module", element_ * run_.sizes.largest_tensor);
+    // What an evaluation left gathered is there until the save releases it.
+    if (run_.evaluates && s_.stage == 3) holding.add("live", 0, gathered_bytes(run_));
     return holding;
   }
 
@@ -219,7 +274,7 @@ class Model {
     double rounding = 0;  // up to powers of two
   };
 
-  HostTerms host_terms(bool has_moments) const {
+  HostTerms host_terms(bool has_run, bool has_moments) const {
     HostTerms terms;
     const double group = largest_sub_group(run_);
     if (s_.optimizer == Offload::cpu && s_.stage < 3) {
@@ -234,7 +289,7 @@ class Model {
         terms.all.add("staging", element_ * share_ + largest);
       }
       if (has_moments) terms.all.add("moments", 8 * share_);
-      if (run_.accumulation_steps > 1 && s_.stage == 2)
+      if (has_run && run_.accumulation_steps > 1 && s_.stage == 2)
         terms.pin("accumulation", element_ * share_, element_ * share_, s_.pins_memory);
     }
     if (s_.optimizer == Offload::cpu && s_.stage == 3) {
@@ -276,7 +331,7 @@ class Model {
   void host(Forecast& forecast) const {
     const double ranks = run_.ranks_on_node;
     const auto put = [&](Phase phase, bool has_moments, const Holding& more) {
-      const HostTerms terms = host_terms(has_moments);
+      const HostTerms terms = host_terms(phase != Phase::load, has_moments);
       Holding all = times(terms.all, ranks);
       for (const Term& term : more.terms) all.terms.push_back(term);
       if (run_.has_process)
@@ -312,6 +367,11 @@ class Model {
     } else {
       holding.add("model_per_rank", 0, run_.ranks_on_node * whole);
     }
+    // Zeros as large as a sub-group, before there are buffers for gradients.
+    if (s_.stage == 3 && s_.optimizer == Offload::cpu)
+      holding.add("set_up", 0,
+                  run_.ranks_on_node *
+                      std::max(0.0, 4 * largest_sub_group(run_) - s_.gradient_bytes * share_));
     return holding;
   }
 
@@ -350,53 +410,11 @@ class Model {
 
 }  // namespace
 
-double share_of(const DeepspeedRun& run) {
-  if (run.settings.stage == 0) return run.sizes.trainable;
-  if (run.settings.stage < 3) return 2 * std::ceil(run.sizes.trainable / (2 * run.ranks));
-  const auto ranks = static_cast<std::int64_t>(run.ranks);
-  std::int64_t share = 0;
-  for (const Tensor& tensor : run.sizes.tensors)
-    if (tensor.is_trainable) share += (tensor.elements + ranks - 1) / ranks;
-  return static_cast<double>(share);
-}
-
-double persistent_elements(const ModelSizes& sizes, const DeepspeedSettings& settings) {
-  double sum = 0;
-  for (const Tensor& tensor : sizes.tensors) {
-    const auto elements = static_cast<double>(tensor.elements);
-    if (elements <= settings.param_persistence && sum + elements <= settings.model_persistence)
-      sum += elements;
-  }
-  return sum;
-}
-
-double largest_sub_group(const DeepspeedRun& run) {
-  const double largest_share = std::ceil(run.sizes.largest_trainable / run.ranks);
-  return std::min(share_of(run), run.settings.sub_group + largest_share);
-}
-
-Range live_bytes(const DeepspeedRun& run) {
-  const DeepspeedSettings& s = run.settings;
-  if (s.stage < 3) return {0, 0};
-  // On one rank a gather is a view of the shard.
-  const bool many = run.ranks > 1;
-  if (!many && s.parameters == Offload::none) return {0, 0};
-  const double element = s.is_16_bit ? 2 : 4;
-  const double largest = run.sizes.largest_tensor;
-  const double window = std::max({s.max_live, s.max_reuse_distance / 2, largest});
-  const double live = element * std::min(run.sizes.total(), window + s.prefetch_bucket + largest);
-  const double copies = many ? element * (s.prefetch_bucket + largest) : 0;
-  return {element * largest, live + copies};
-}
-
-double rounded_block(double size_bytes) {
-  return size_bytes <= 0 ? 0 : std::exp2(std::ceil(std::log2(size_bytes)));
-}
-
 double persistent_device_bytes(const DeepspeedRun& run) {
   const Model model(run);
   Holding holding;
   model.add_weights(holding);
+  model.add_persistent(holding);
   return holding.low() + model.state_bytes();
 }
 

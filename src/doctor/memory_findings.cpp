@@ -157,7 +157,8 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
 
   // The moments appear at the first update; on a resume they are there in the first forward pass.
   if (s.stage >= 1 && s.optimizer == Offload::none) {
-    const double set_up = held(forecast, Phase::load, Space::device).low;
+    const double set_up =
+        held(forecast, Phase::load, Space::device).low - device(Phase::load, "set_up");
     const double gradients = device(Phase::update, "gradients");
     tell("first-update", Severity::info, Certainty::bound,
          {{"set_up", amount(set_up)},

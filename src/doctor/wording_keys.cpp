@@ -221,6 +221,7 @@ constexpr std::array shared_phrases = {
     Phrase{"term.activations", {"activations and logits", "激活与 logits"}},
     Phrase{"term.update_copies", {"copies for the update", "更新时的副本"}},
     Phrase{"term.gathered_module", {"one gathered module", "收集的单个模块"}},
+    Phrase{"term.set_up", {"set-up's own buffers", "初始化的临时缓冲"}},
     Phrase{"term.whole_model", {"the whole model before it is split", "切分前的整个模型"}},
     Phrase{"term.context", {"context and libraries", "上下文与库"}},
     Phrase{"term.allocator", {"what the allocator wastes", "分配器浪费"}},

@@ -198,8 +198,13 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
     DeepspeedSettings defaults;
     const double persistent = ranks > 1 ? 2 * persistent_elements(sizes_of(model), defaults) : 0;
     const double live_low = ranks > 1 ? 2 * largest : 0;
-    const double stage2 = std::max(2 * psi + 12 * share + 2 * share + 1e9,
-                                   2 * psi + 12 * share + 2 * share + 6 * share);
+    const ModelSizes sizes = sizes_of(model);
+    DeepspeedSettings stage_2;
+    stage_2.stage = 2;
+    // Gradients of parameters on a border between ranks are held whole.
+    const double owned = owned_elements({.sizes = sizes, .settings = stage_2, .ranks = ranks});
+    const double stage2 = std::max(2 * psi + 12 * share + 2 * owned + 1e9,
+                                   2 * psi + 12 * share + 2 * owned + 6 * share);
     const double stage3 = 16 * share + 1e9 + persistent + std::max(live_low, 6 * sub_group);
     // At most: staging, overflow test, bucket, and its copy on several ranks.
     const double stage2_offload =

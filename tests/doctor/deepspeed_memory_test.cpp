@@ -77,7 +77,10 @@ TEST(DeepspeedMemory, HasTheStepPeaks) {
   for (const auto& [ranks, extra_gb] : stage2_extra) {
     const DeepspeedRun run = run_of(seven_billion(), {.stage = 2, .ranks = ranks});
     const double peak = low_gb(deepspeed_memory(run), Phase::update);
-    EXPECT_NEAR(peak - gb(persistent_device_bytes(run)), extra_gb, 0.1) << ranks;
+    // Parameters on a border between ranks are counted whole.
+    const double edges = gb(2 * (owned_elements(run) - share_of(run)));
+    EXPECT_NEAR(peak - gb(persistent_device_bytes(run)), extra_gb + edges, 0.1) << ranks;
+    EXPECT_LT(edges, ranks > 1 ? 0.27 : 0.01) << ranks;
   }
   const double stage3_persistent[][2] = {{1, 108.8}, {2, 54.9}, {4, 28.0}, {8, 14.5}};
   for (const auto& [ranks, size_gb] : stage3_persistent) {
@@ -103,7 +106,7 @@ TEST(DeepspeedMemory, HasOneCardWithOffload) {
       run_of(seven_billion(),
              {.stage = 3, .ranks = 1, .optimizer = Offload::cpu, .parameters = Offload::cpu}));
   EXPECT_NEAR(term_gb(stage3, Phase::step, "bucket"), 1.0, 0.01);
-  EXPECT_NEAR(term_gb(stage3, Phase::step, "live"), 2.36, 0.02);
+  EXPECT_NEAR(term_gb(stage3, Phase::step, "live"), 2.26, 0.01);  // 1.126e9 elements at most
   EXPECT_NEAR(term_gb(stage3, Phase::step, "gradient_checks"), 1.3, 0.02);
   EXPECT_NEAR(low_gb(stage3, Phase::step, Space::host), 20 * 6.738, 0.2);
 }
@@ -113,7 +116,9 @@ TEST(DeepspeedMemory, BringsTheMomentsAtTheFirstUpdate) {
   const ModelSizes sizes = sizes_of(llama_3_8b());
   const Forecast forecast = deepspeed_memory(run_of(sizes, {.stage = 2, .ranks = 1}));
 
-  EXPECT_NEAR(low_gb(forecast, Phase::load), 48.2, 0.1);
+  // Zeros as large as the master are made and dropped at the end of set-up.
+  EXPECT_NEAR(low_gb(forecast, Phase::load), 48.2 + 32.1, 0.1);
+  EXPECT_NEAR(term_gb(forecast, Phase::load, "set_up"), 32.1, 0.1);
   EXPECT_NEAR(low_gb(forecast, Phase::first_step) - 1.0, 64.2, 0.1);  // and the bucket
   EXPECT_NEAR(low_gb(forecast, Phase::update), 176.7, 0.1);
   EXPECT_NEAR(low_gb(forecast, Phase::step) - low_gb(forecast, Phase::first_step), 64.2, 0.1);

@@ -1,0 +1,42 @@
+#pragma once
+// How DeepSpeed cuts a model: what a rank owns, what it gathers, in elements and bytes. Pure functions of sizes and
+// settings; deepspeed_memory.h adds them up.
+
+#include "doctor/activations.h"
+#include "doctor/deepspeed_settings.h"
+#include "doctor/model_sizes.h"
+
+namespace underkeel::doctor {
+
+struct DeepspeedRun {
+  const ModelSizes& sizes;
+  DeepspeedSettings settings;
+  double ranks = 1;  // of the ZeRO group
+  double ranks_on_node = 1;
+  double accumulation_steps = 1;
+  double quantised_bytes = 0.5;  // of a quantised element, with its scales
+  Range activations;             // of forward and backward; zero: of state alone
+  Range evaluation;
+  bool evaluates = false;
+  bool saves = true;
+  bool saves_adapters_only = false;
+  bool built_sharded = true;  // zero.Init: the model is split as it is built
+  bool has_process = true;    // add the context, the allocator's waste and the process on the host
+};
+
+/// S: trainable elements of one rank's share, rounded as DeepSpeed rounds them.
+double share_of(const DeepspeedRun& run);
+/// Elements of parameters that stage 3 keeps gathered (param_persistence_threshold and the cap on their sum).
+double persistent_elements(const ModelSizes& sizes, const DeepspeedSettings& settings);
+/// The largest sub-group of stage 3, in elements of one rank.
+double largest_sub_group(const DeepspeedRun& run);
+/// Elements of the parameters that a rank owns a part of at stages 1 and 2, each counted whole: of the rank with most.
+double owned_elements(const DeepspeedRun& run);
+/// Bytes of parameters that may be gathered at once at stage 3, besides those that stay so.
+double gathered_bytes(const DeepspeedRun& run);
+/// The same with the buffers that they are received in: in forward and backward.
+Range live_bytes(const DeepspeedRun& run);
+/// Page-locked blocks are rounded up to powers of two.
+double rounded_block(double size_bytes);
+
+}  // namespace underkeel::doctor
