@@ -233,7 +233,7 @@ void check_deepspeed_checkpoint(io::FileSystem&, const Inputs& inputs, const std
 
 void check_output_folder(io::FileSystem& files, const std::string& path, Diagnosis& diagnosis) {
   const auto list = io::list_checkpoints(files, path);
-  if (!list) return;
+  if (!list || (list->complete.empty() && list->skipped.empty())) return;
   // Ours have a manifest. The Trainer's have a state file, and weights or a DeepSpeed folder.
   std::error_code status;
   std::int64_t newest = list->complete.empty() ? -1 : list->complete.front().step;
@@ -251,6 +251,11 @@ void check_output_folder(io::FileSystem& files, const std::string& path, Diagnos
     if (step >= 0 && (has(io::manifest_file) || has("training_args.json"))) {
       tell(diagnosis, "checkpoint-not-complete", Severity::warning, name, "",
            {{"reason", skipped.reason}});
+      continue;
+    }
+    if (skipped.is_unfinished) {
+      tell(diagnosis, "checkpoint-not-complete", Severity::warning, name, "",
+           {{"reason", "@save-unfinished"}});
       continue;
     }
     if (step >= 0 && has("trainer_state.json") && has_weights) {
@@ -331,6 +336,7 @@ void look_at_folders(const Question&, const Inputs& inputs, Diagnosis& diagnosis
         if (scanned.insert(path).second) check_weights(files, inputs, path, diagnosis);
         const std::string adapter = io::join_path(path, "adapter_model.safetensors");
         if (files.exists(adapter)) check_weights(files, inputs, adapter, diagnosis);
+        check_output_folder(files, path, diagnosis);  // a finished run leaves both
         break;
       }
       case FileKind::deepspeed_checkpoint:

@@ -20,6 +20,7 @@ void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::Safete
                    const std::string& folder, Diagnosis& diagnosis);
 void check_deepspeed_checkpoint(io::FileSystem& files, const Inputs& inputs,
                                 const std::string& path, Diagnosis& diagnosis);
+/// Says nothing of a folder without checkpoints.
 void check_output_folder(io::FileSystem& files, const std::string& path, Diagnosis& diagnosis);
 void check_own_checkpoint(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
                           Diagnosis& diagnosis);

@@ -300,6 +300,7 @@ constexpr std::array shared_phrases = {
             "腾出磁盘、减少保存次数，或只保存权重"}},
     Phrase{"look.whole", {"all of it", "全部"}},
     Phrase{"look.sampled", {"a sample: blocks spread evenly", "抽样：均匀分布的数据块"}},
+    Phrase{"save-unfinished", {"the save was not finished", "保存没有完成"}},
     Phrase{"no-weights", {"it has no weights", "没有权重"}},
     Phrase{"no-state",
            {"it has no trainer_state.json and no manifest", "没有 trainer_state.json 和 manifest"}},

@@ -201,6 +201,32 @@ TEST(Folder, KnowsWhichCheckpointIsTheNewestCompleteOne) {
   EXPECT_NE(says(diagnosis, "checkpoint-not-complete").find("no weights"), std::string::npos);
 }
 
+TEST(Folder, NamesTheCheckpointsOfAFinishedRunBesideItsModel) {
+  Files files;
+  files.question.paths.push_back(files.at("out"));
+  test::write_text(files.at("out") / "config.json", model_json(tiny));
+  test::write_text(files.at("out") / "model.safetensors", weights_file(all_tensors(tiny)));
+  const auto checkpoints = [&] { return says(files.diagnose(), "checkpoint-newest"); };
+  EXPECT_NE(checkpoints().find("no checkpoint-newest"), std::string::npos) << checkpoints();
+  EXPECT_TRUE(found(files.diagnose(), "checkpoint-none-complete").empty());
+  for (const char* step : {"100", "200", "300"})
+    for (const char* file : {"trainer_state.json", "model.safetensors"})
+      if (std::string_view(step) != "300" || file[0] == 't')
+        test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / file, "{}");
+  test::write_text(files.at("out") / "tmp-checkpoint-400" / "config.json", "{}");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_NE(says(diagnosis, "weights-whole").find("90432 of 90432"), std::string::npos)
+      << messages(diagnosis);
+  const auto newest = found(diagnosis, "checkpoint-newest");
+  ASSERT_EQ(newest.size(), 1u) << messages(diagnosis);
+  EXPECT_EQ(newest[0].file, "checkpoint-200");
+  const auto incomplete = found(diagnosis, "checkpoint-not-complete");
+  ASSERT_EQ(incomplete.size(), 2u) << messages(diagnosis);
+  EXPECT_NE(messages(diagnosis).find("the save was not finished"), std::string::npos);
+}
+
 TEST(Folder, CountsTheRanksOfADeepspeedCheckpoint) {
   Files files;
   files.question.paths.push_back(files.at("ds"));
