@@ -104,6 +104,7 @@ class Checker {
     if (root.kind != ValueKind::mapping) return {};
     stage_ = stage_of(root);
     check_section(*find_section(""), root);
+    tell_autos();
     return std::move(findings_);
   }
 
@@ -228,12 +229,25 @@ class Checker {
   }
 
   void check_auto(const Section& section, const spec::Entry& entry) {
-    if (question_.auto_is_filled_in && is_filled_in(section.name, entry.key)) return;
-    const bool is_removed = section.reader == Reader::pydantic;
-    if (question_.auto_is_filled_in)
-      return tell("auto-nobody-fills", Severity::error, section.name, entry, {});
-    tell(is_removed ? "auto-is-absent" : "auto-stays-text",
-         is_removed ? Severity::info : Severity::error, section.name, entry, {});
+    const std::string_view filling = filling_of(section.name, entry.key);
+    if (filling.empty())  // which program starts the config is not known without a run file
+      return tell("auto-nobody-fills",
+                  question_.auto_is_filled_in ? Severity::error : Severity::warning, section.name,
+                  entry, {});
+    if (question_.auto_is_filled_in) return;
+    if (auto_count_++ == 0) first_auto_line_ = entry.key_place.line;
+    autos_ += fmt::format("{}{} <- {}", autos_.empty() ? "" : "; ",
+                          join_key(section.name, entry.key), filling);
+  }
+
+  /// One finding for all keys that wait for the Trainer.
+  void tell_autos() {
+    if (auto_count_ == 0) return;
+    findings_.push_back({.id = "auto-waits-for-trainer",
+                         .engine = Engine::deepspeed,
+                         .file = question_.config.file,
+                         .line = first_auto_line_,
+                         .slots = {{"count", fmt::format("{}", auto_count_)}, {"keys", autos_}}});
   }
 
   void tell_wrong_type(const Section& section, const KeyRule& rule, const spec::Entry& entry) {
@@ -308,6 +322,8 @@ class Checker {
 
   const KeyQuestion& question_;
   std::int64_t stage_ = 0;
+  std::string autos_;  // "key <- what fills it; ..."
+  int auto_count_ = 0, first_auto_line_ = 0;
   std::vector<Finding> findings_;
 };
 

@@ -1,6 +1,5 @@
 #include "doctor/key_tables.h"
 
-#include <algorithm>
 #include <array>
 
 namespace underkeel::doctor {
@@ -261,33 +260,35 @@ const std::array tables = {
     SectionTable{{.name = "elasticity"}, elasticity_keys},
 };
 
-/// "auto" that the HF Trainer or accelerate replaces by a number of theirs.
-using SectionAndKey = std::pair<std::string_view, std::string_view>;
-constexpr SectionAndKey filled_in[] = {
-    {"", "train_micro_batch_size_per_gpu"},
-    {"", "gradient_accumulation_steps"},
-    {"", "train_batch_size"},
-    {"", "gradient_clipping"},
-    {"optimizer.params", "lr"},
-    {"optimizer.params", "betas"},
-    {"optimizer.params", "eps"},
-    {"optimizer.params", "weight_decay"},
-    {"scheduler.params", "warmup_min_lr"},
-    {"scheduler.params", "warmup_max_lr"},
-    {"scheduler.params", "warmup_num_steps"},
-    {"scheduler.params", "total_num_steps"},
-    {"fp16", "enabled"},
-    {"bf16", "enabled"},
-    {"bfloat16", "enabled"},
-    {"zero_optimization", "stage"},
-    {"zero_optimization", "reduce_bucket_size"},
-    {"zero_optimization", "stage3_prefetch_bucket_size"},
-    {"zero_optimization", "stage3_param_persistence_threshold"},
-    {"zero_optimization", "stage3_gather_16bit_weights_on_model_save"},
-    {"zero_optimization.offload_param", "device"},
-    {"zero_optimization.offload_param", "nvme_path"},
-    {"zero_optimization.offload_optimizer", "device"},
-    {"zero_optimization.offload_optimizer", "nvme_path"},
+/// "auto" that the HF Trainer or accelerate replaces by a number of theirs, and what that is made of.
+struct Filling {
+  std::string_view section, key, source;
+};
+constexpr Filling fillings[] = {
+    {"", "train_micro_batch_size_per_gpu", "per_device_train_batch_size"},
+    {"", "gradient_accumulation_steps", "gradient_accumulation_steps"},
+    {"", "train_batch_size", "per_device_train_batch_size x gradient_accumulation_steps x ranks"},
+    {"", "gradient_clipping", "max_grad_norm"},
+    {"optimizer.params", "lr", "learning_rate"},
+    {"optimizer.params", "betas", "adam_beta1, adam_beta2"},
+    {"optimizer.params", "eps", "adam_epsilon"},
+    {"optimizer.params", "weight_decay", "weight_decay"},
+    {"scheduler.params", "warmup_min_lr", "0"},
+    {"scheduler.params", "warmup_max_lr", "learning_rate"},
+    {"scheduler.params", "warmup_num_steps", "warmup_steps, warmup_ratio"},
+    {"scheduler.params", "total_num_steps", "max_steps, num_train_epochs"},
+    {"fp16", "enabled", "fp16"},
+    {"bf16", "enabled", "bf16"},
+    {"bfloat16", "enabled", "bf16"},
+    {"zero_optimization", "stage", "2"},
+    {"zero_optimization", "reduce_bucket_size", "hidden_size^2"},
+    {"zero_optimization", "stage3_prefetch_bucket_size", "0.9 hidden_size^2"},
+    {"zero_optimization", "stage3_param_persistence_threshold", "10 hidden_size"},
+    {"zero_optimization", "stage3_gather_16bit_weights_on_model_save", "false"},
+    {"zero_optimization.offload_param", "device", "none"},
+    {"zero_optimization.offload_param", "nvme_path", "none"},
+    {"zero_optimization.offload_optimizer", "device", "none"},
+    {"zero_optimization.offload_optimizer", "nvme_path", "none"},
 };
 
 }  // namespace
@@ -315,9 +316,10 @@ std::vector<const SectionTable*> sections_of(std::string_view key) {
   return found;
 }
 
-bool is_filled_in(std::string_view section, std::string_view key) {
-  return std::find(std::begin(filled_in), std::end(filled_in), SectionAndKey{section, key}) !=
-         std::end(filled_in);
+std::string_view filling_of(std::string_view section, std::string_view key) {
+  for (const Filling& filling : fillings)
+    if (filling.section == section && filling.key == key) return filling.source;
+  return {};
 }
 
 }  // namespace underkeel::doctor

@@ -54,7 +54,8 @@ std::vector<const SectionTable*> sections_of(std::string_view key);
 std::span<const KeyRule> top_level_keys();
 std::span<const KeyRule> zero_keys();
 
-/// What fills in "auto": the Trainer with accelerate, or nobody.
-bool is_filled_in(std::string_view section, std::string_view key);
+/// What the HF Trainer, with accelerate under it, makes of "auto" there: its argument, a formula or a value. Empty
+/// where neither fills it in.
+std::string_view filling_of(std::string_view section, std::string_view key);
 
 }  // namespace underkeel::doctor

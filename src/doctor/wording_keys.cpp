@@ -138,17 +138,16 @@ constexpr std::array wordings = {
          "`{key}`：HF Trainer 和 accelerate 都不会填写这里的 \"auto\"：accelerate 以 ValueError "
          "停止"},
         {"write a value, or leave the key out", "请写具体的值，或去掉该键"}},
-    Wording{"auto-is-absent",
-            {"`{key}`: \"auto\" means as if the key were absent: its default",
-             "`{key}`：\"auto\" 等同于没有写该键：使用默认值"},
-            {}},
     Wording{
-        "auto-stays-text",
-        {"`{key}`: without the HF Trainer or accelerate nobody replaces \"auto\": it stays text "
-         "and "
-         "fails where it is used",
-         "`{key}`：没有 HF Trainer 或 accelerate 时没有人替换 \"auto\"：它仍是文本，用到时出错"},
-        {"write a value", "请写具体的值"}},
+        "auto-waits-for-trainer",
+        {"\"auto\" at {count} keys is what the HF Trainer, with accelerate, fills in: {keys}. "
+         "Started "
+         "without them, DeepSpeed takes its default in zero_optimization, fp16 and bf16, and fails "
+         "elsewhere, where the text is used",
+         "有 {count} 个键写作 \"auto\"，由 HF Trainer 与 accelerate 填写：{keys}。若不经它们启动，"
+         "DeepSpeed 在 zero_optimization、fp16 和 bf16 中取默认值，其余各处在用到该文本时出错"},
+        {"give the run YAML too, and the filled-in values are checked",
+         "同时给出训练 YAML，即可检查填入的值"}},
 };
 
 constexpr std::array shared_phrases = {

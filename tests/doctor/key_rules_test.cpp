@@ -257,9 +257,35 @@ TEST(KeyRules, ExplainWhatIsParticular) {
   for (const Example& example : examples) expect_example(example);
 }
 
-TEST(KeyRules, KnowThatNobodyFillsInAutoWithoutTheTrainer) {
-  expect_example({R"({"train_batch_size": "auto"})", "auto-stays-text", "train_batch_size",
-                  Severity::error, "fails where it is used"},
+TEST(KeyRules, TellOnceWhatFillsInAutoWhereNoRunIsGiven) {
+  Files files;
+  files.write("ds_config.json", R"({"train_batch_size": "auto",
+    "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+    "gradient_clipping": "auto", "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+    "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}})");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  for (const Finding& finding : diagnosis.findings)
+    EXPECT_NE(finding.severity, Severity::error) << message_of(finding, Language::english);
+  const auto told = found(diagnosis, "auto-waits-for-trainer");
+  ASSERT_EQ(told.size(), 1u) << messages(diagnosis);
+  EXPECT_EQ(told[0].severity, Severity::info);
+  EXPECT_EQ(told[0].line, 1);
+  for (const Language language : {Language::english, Language::chinese}) {
+    const std::string text = message_of(told[0], language);
+    EXPECT_NE(text.find("7"), std::string::npos) << text;
+    for (const char* part : {"gradient_clipping <- max_grad_norm", "bf16.enabled <- bf16",
+                             "optimizer.params.lr <- learning_rate",
+                             "zero_optimization.reduce_bucket_size <- hidden_size^2"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), 0);
+}
+
+TEST(KeyRules, WarnOfAutoThatNeitherTrainerNorDeepspeedFillsIn) {
+  expect_example({R"({"steps_per_print": "auto"})", "auto-nobody-fills", "steps_per_print",
+                  Severity::warning, "neither the HF Trainer nor accelerate"},
                  false);
   expect_example({R"({"zero_optimization": {"reduce_bucket_size": "auto"}})", "auto-is-absent",
                   "zero_optimization.reduce_bucket_size", Severity::info, "default"},
