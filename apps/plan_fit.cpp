@@ -282,8 +282,9 @@ Error nothing_fits(const planner::FitQuestion& question, const BestFit& found,
           found.searched, format_bytes(shortage.needed_bytes),
           shortage.space ? std::string(name_of(*shortage.space)) : "host memory of a node",
           format_bytes(shortage.allowed_bytes), shortage.reason),
-      .where = fmt::format("{}, with {}", question.run.run_file.string(),
-                           settings_text(*found.smallest)),
+      .where =
+          fmt::format("{}, {}{}", question.run.run_file.string(),
+                      found.smallest->words.empty() ? "" : "with ", settings_text(*found.smallest)),
       .fix = fmt::format("more ranks or memory, a shorter cutoff_len, or a smaller model; not "
                          "searched: {}",
                          not_searched(question, words).front())};

@@ -50,7 +50,11 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
   const DeepspeedSettings& given = memory.settings;
   const auto recompute_levels =
       memory.run.recomputes ? std::vector<bool>{true} : std::vector<bool>{false, true};
-  for (const Placement& placement : placements)
+  for (const Placement& placement : placements) {
+    // On one rank a stage by itself splits nothing; offload comes with one.
+    const bool is_stage_alone = placement.optimizer == Offload::none &&
+                                given.optimizer == Offload::none && placement.stage != given.stage;
+    if (memory.ranks == 1 && is_stage_alone) continue;
     for (const bool recomputes : recompute_levels)
       for (const std::int64_t micro : micro_batches(memory.run.micro_batch)) {
         MemoryCase other = memory;
@@ -84,6 +88,7 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
         if (memory.limits.host) row.host_margin_bytes = *memory.limits.host - row.host_bytes;
         rows.push_back(std::move(row));
       }
+  }
   // What runs first, the smallest change first, among equals the one that leaves most room.
   const auto rank = [](Verdict verdict) {
     return verdict == Verdict::runs ? 0 : verdict == Verdict::unknown ? 1 : 2;

@@ -179,7 +179,8 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
           {"both", amount(bucket + copy)},
           {"elements", fmt::format("{:.0f}", s.reduce_bucket)},
           {"auto_elements", fmt::format("{:.0f}", h * h)},
-          {"auto", amount((s.is_16_bit ? 2 : 4) * h * h)}});
+          {"auto", amount((s.is_16_bit ? 2 : 4) * h * h)},
+          {"do", s.reduce_bucket > h * h ? "\"reduce_bucket_size\": \"auto\"" : ""}});
   }
   if (s.stage == 3) {
     const double live = device(Phase::step, "live");

@@ -24,11 +24,13 @@ struct Candidate {
   int changes;
 };
 
-std::vector<Candidate> candidates_of(const spec::RunConfig& run) {
+/// On one rank a stage splits nothing, so only the run's own is asked.
+std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ranks) {
   std::vector<Candidate> all;
   std::vector<spec::Recompute> levels = {run.recompute};
   if (run.recompute != spec::Recompute::block) levels.push_back(spec::Recompute::block);
-  for (int stage = 0; stage <= 3; ++stage)
+  for (int stage = 0; stage <= 3; ++stage) {
+    if (ranks == 1 && stage != run.zero.stage) continue;
     for (const spec::Recompute level : levels) {
       int halvings = 0;
       for (std::int64_t micro = run.sequences_per_micro_batch; micro >= 1; micro /= 2, ++halvings) {
@@ -37,6 +39,7 @@ std::vector<Candidate> candidates_of(const spec::RunConfig& run) {
             {stage, level, micro, (stage != run.zero.stage) + (level != run.recompute) + halvings});
       }
     }
+  }
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.changes < b.changes; });
   return all;
@@ -105,7 +108,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) 
   const double limit = state_limit(question);
   PlannedSizes planned;
   int plans = 0;
-  for (const Candidate& candidate : candidates_of(question.run)) {
+  for (const Candidate& candidate : candidates_of(question.run, question.placement.world_size)) {
     if (rows.size() == most_rows) break;
     Alternative row{.engine = Engine::underkeel,
                     .stage = candidate.stage,

@@ -136,6 +136,13 @@ class OwnEngine {
       key.erase(0, file.size() + 2);
     }
     int line = 0;
+    // "deepspeed.train_batch_size": told of the whole run, but it stands in the config.
+    constexpr std::string_view of_config = "deepspeed.";
+    if (inputs_.deepspeed && key.starts_with(of_config)) {
+      file = inputs_.deepspeed->file;
+      key.erase(0, of_config.size());
+      line = line_of(inputs_.deepspeed->root, key);
+    }
     if (const std::size_t at = key.rfind(" (line "); at != std::string::npos) {
       line = std::atoi(key.c_str() + at + 7);
       key.erase(at);
@@ -190,7 +197,10 @@ class OwnEngine {
          .engine = Engine::underkeel,
          .file = file_name(),
          .slots = {{"state", amount(state)},
-                   {"limit", capacity(static_cast<std::int64_t>(limit))}}});
+                   {"limit", capacity(static_cast<std::int64_t>(limit))},
+                   {"do", inputs_.ranks.count == 1      ? "@state.one-rank"
+                          : question.run.zero.stage < 3 ? "@state.several-ranks"
+                                                        : "@state.stage-3"}}});
     return true;
   }
 

@@ -1,6 +1,7 @@
 #include "doctor/wording.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 
@@ -47,10 +48,37 @@ std::string slot_text(const Finding& finding, std::string_view name, Language la
   UK_CHECK(slot != finding.slots.end(),
            fmt::format("finding `{}` fills no slot `{}`", finding.id, name));
   // What a reader below said; its names for things stay.
-  const bool is_said = name == "what" || name == "fix";
+  const bool is_said = name == "what" || name == "fix" || name == "do" || name == "reason";
   if (is_said && language == Language::chinese && !slot->text.starts_with('@'))
     return in_chinese(slot->text);
   return with_phrases(slot->text, language);
+}
+
+/// What is counted and may be one, in the plural as wordings have it.
+struct Counted {
+  std::string_view several, one;
+};
+constexpr Counted counted[] = {
+    {" ranks", " rank"},
+    {" keys", " key"},
+    {" training samples", " training sample"},
+    {" tensors are", " tensor is"},
+    {" tensors have", " tensor has"},
+    {" tensors hold", " tensor holds"},
+};
+
+/// "1 rank": the words behind a figure, put into the singular where it is 1; takes them off `pattern`.
+std::string_view take_singular(std::string_view figure, std::string_view& pattern) {
+  if (figure != "1") return {};
+  for (const Counted& words : counted) {
+    const std::string_view rest =
+        pattern.starts_with(words.several) ? pattern.substr(words.several.size()) : "-";
+    const bool ends = rest.empty() || !std::isalpha(static_cast<unsigned char>(rest[0]));
+    if (!pattern.starts_with(words.several) || !ends) continue;
+    pattern = rest;
+    return words.one;
+  }
+  return {};
 }
 
 /// One pass, so that a `{` in a value (a key of a hostile file) stays what it is.
@@ -62,8 +90,11 @@ std::string filled(std::string_view pattern, const Finding& finding, Language la
     if (open == std::string_view::npos) break;
     const std::size_t close = pattern.find('}', open);
     UK_CHECK(close != std::string_view::npos, fmt::format("wording of `{}`", finding.id));
-    text += slot_text(finding, pattern.substr(open + 1, close - open - 1), language);
+    const std::string value =
+        slot_text(finding, pattern.substr(open + 1, close - open - 1), language);
     pattern.remove_prefix(close + 1);
+    text += value;
+    text += take_singular(value, pattern);
   }
   return text;
 }

@@ -251,6 +251,18 @@ constexpr std::array shared_phrases = {
     Phrase{"no-cure",
            {"nothing in the table of stage, offload, recomputation and micro-batch fits",
             "stage、卸载、重计算、微批的所有组合都放不下"}},
+    Phrase{
+        "state.one-rank",
+        {"more nodes, or a machine with GPUs (--hardware): one rank holds the whole state at any "
+         "stage, and ranks of one machine share its memory",
+         "用更多节点，或带 GPU 的机器（--hardware）：单个 rank 在任何 stage 都持有全部状态，而同一"
+         "机器上的各 rank 共用其内存"}},
+    Phrase{"state.several-ranks",
+           {"stage 3, more nodes, or a machine with GPUs (--hardware)",
+            "用 stage 3、更多节点，或带 GPU 的机器（--hardware）"}},
+    Phrase{"state.stage-3",
+           {"more nodes, or a machine with GPUs (--hardware)",
+            "用更多节点，或带 GPU 的机器（--hardware）"}},
     Phrase{"use-bf16", {"this machine has bf16: use it", "该机器支持 bf16：请使用"}},
     Phrase{
         "no-bf16-there",

@@ -91,7 +91,7 @@ constexpr std::array wordings = {
          "通信缓冲：桶 {bucket}（{elements} 个元素），其副本最多 {copy}，共 "
          "{both}，不论模型多小都是这个大小；\"auto\" 会使它等于隐藏维度的平方，即 {auto_elements} "
          "个元素，{auto}"},
-        {"\"reduce_bucket_size\": \"auto\"", "\"reduce_bucket_size\": \"auto\""}},
+        {"{do}", "{do}"}},
     Wording{
         "live-window",
         {"besides {weights} of shards, gathered parameters take up to {live}: "

@@ -176,7 +176,8 @@ class ZeroReader : DeepspeedPart {
             fmt::format("this is the old spelling of {}: {{\"device\": \"cpu\"}}; offload is not "
                         "built yet",
                         offload.key),
-            run_.zero.stage < 3 ? "remove it, or raise the stage or the number of ranks"
+            run_.zero.stage < 3 ? "remove it, or use more ranks at a higher stage (on one rank a "
+                                  "stage saves nothing)"
                                 : "remove it, or raise the number of ranks",
             ErrorCode::unsupported);
       const Value* mapping = section(fields, offload.key);
@@ -198,7 +199,8 @@ class ZeroReader : DeepspeedPart {
       else
         inner.problem("device",
                       fmt::format("{} to {}: offload is not built yet", offload.key, *device),
-                      run_.zero.stage < 3 ? "write none, or raise the stage or the number of ranks"
+                      run_.zero.stage < 3 ? "write none, or use more ranks at a higher stage (on "
+                                            "one rank a stage saves nothing)"
                                           : "write none, or raise the number of ranks",
                       ErrorCode::unsupported);
     }

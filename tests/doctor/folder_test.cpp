@@ -105,7 +105,7 @@ TEST(Folder, SeesValuesThatAreNoNumbersAndSaysHowMuchItRead) {
 
   const std::string text = says(bad, "weights-not-finite");
   EXPECT_NE(
-      text.find("1 tensors hold values that are no finite numbers; the first is element 63 of "
+      text.find("1 tensor holds values that are no finite numbers; the first is element 63 of "
                 "model.norm.weight"),
       std::string::npos)
       << text;
