@@ -95,6 +95,44 @@ Forecast state_of(const Situation& situation, int stage, Offload optimizer, Offl
                            .has_process = false});
 }
 
+/// The sizes of buckets in the config at hand.
+DeepspeedSettings bucket_settings(const std::optional<MemoryCase>& memory,
+                                  const spec::Value* config) {
+  if (memory) return memory->settings;
+  if (config == nullptr) return {};
+  DeepspeedSettings settings = settings_of(*config, std::nullopt, default_model().width);
+  settings.is_16_bit = true;  // what the advice is about; "auto" is nobody's yet
+  settings.gradient_bytes = 2;
+  return settings;
+}
+
+std::string_view bucket_source(const spec::Value* config, bool has_model) {
+  constexpr std::string_view key = "zero_optimization.reduce_bucket_size";
+  if (config != nullptr && is_auto_at(*config, key))
+    return has_model ? "@bucket.auto" : "@bucket.auto-of-7b";
+  return config != nullptr && number_at(*config, key) ? "@bucket.given" : "@bucket.default";
+}
+
+struct BucketBytes {
+  double buckets, copy;
+};
+
+/// At `stage`, in a backward pass. With `assume_overlap`, as overlap_comm makes it.
+BucketBytes buckets_at(const Situation& situation, DeepspeedSettings settings, int stage,
+                       bool assume_overlap) {
+  settings.stage = stage;
+  settings.overlap_comm = settings.overlap_comm || assume_overlap;
+  settings.uses_bf16_optimizer = false;
+  const Forecast forecast = deepspeed_memory({.sizes = situation.sizes,
+                                              .settings = settings,
+                                              .ranks = situation.ranks,
+                                              .ranks_on_node = situation.ranks,
+                                              .accumulation_steps = 1,
+                                              .has_process = false});
+  return {term_bytes(forecast, Phase::step, Space::device, "bucket"),
+          term_bytes(forecast, Phase::step, Space::device, "bucket_copy")};
+}
+
 double device_peak(const Forecast& forecast) {
   double most = 0;
   for (const Phase phase : {Phase::first_step, Phase::step, Phase::update})
@@ -104,7 +142,8 @@ double device_peak(const Forecast& forecast) {
 
 }  // namespace
 
-std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase>& memory) {
+std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase>& memory,
+                                                  const spec::Value* config) {
   const spec::ModelSpec fallback = default_model();
   RunFacts full;
   full.is_lora = false;
@@ -137,11 +176,25 @@ std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase
   size("weights_16", 2 * psi);
   size("weights_32", 4 * psi);
   size("module", 2 * situation.sizes.largest_tensor);
-  size("bucket", 2 * 5e8);
-  size("bucket_auto", 2 * width * width);
-  size("bucket_saving_3", 4 * 5e8);
-  size("bucket_saving_12", 6 * 5e8);
-  size("prefetch", 2 * 5e7);
+  const DeepspeedSettings here = bucket_settings(memory, config);
+  const double element = here.is_16_bit ? 2 : 4;
+  const DeepspeedSettings defaults;
+  size("bucket", element * here.reduce_bucket);
+  figures["bucket_elements"] = fmt::format("{:.0f}", here.reduce_bucket);
+  figures["bucket_source"] = bucket_source(config, memory.has_value());
+  size("bucket_default", element * defaults.reduce_bucket);
+  size("bucket_auto", element * width * width);
+  // A config of stage 1 or 2 without overlap has one bucket; of others the advice supposes two.
+  const bool supposes_overlap = config == nullptr || (here.stage != 1 && here.stage != 2);
+  const BucketBytes at_3 = buckets_at(situation, here, 3, false);
+  const BucketBytes at_2 = buckets_at(situation, here, 2, supposes_overlap);
+  size("bucket_saving_3", at_3.buckets + at_3.copy);
+  size("bucket_saving_12", at_2.buckets + at_2.copy);
+  figures["bucket_share"] = fmt::format(
+      "{:.2g}%", 100 * std::max(at_3.buckets + at_3.copy, at_2.buckets + at_2.copy) / card);
+  size("bucket_copy_12", at_2.copy);
+  size("bucket_copy_3", situation.ranks > 1 ? 0 : at_3.copy);
+  size("prefetch", element * defaults.prefetch_bucket);
   figures["threshold_auto"] = fmt::format("{:.0f}", 10 * width);
   size("gathered_auto", gathered(10 * width));
   size("gathered_1e5", gathered(1e5));
@@ -175,7 +228,9 @@ std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase
   size("moments_host", 8 * psi);
   size("state", 12 * share);
   size("freed_by_offload", 12 * share + 2 * share);
-  size("extra_of_stage3", 2 * (1e9 + 5e7) + 4 * 5e8);
+  size("extra_of_stage3", at_3.buckets + at_3.copy +
+                              term_bytes(state_of(situation, 3, Offload::none, Offload::none),
+                                         Phase::step, Space::device, "live"));
   size("live", 2 * std::min(psi, 1e9 + 5e7 + situation.sizes.largest_tensor));
   // NF4 with doubly quantised scales on all linear layers but the head.
   RunFacts qlora;
@@ -263,7 +318,9 @@ void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& d
   if (!inputs.deepspeed && !has_text) return;
   std::map<std::string, std::string> figures;
   const auto tell = [&](const AdviceRule& rule, const std::string& file, int line) {
-    if (figures.empty()) figures = advice_figures(memory_case(question, inputs));
+    if (figures.empty())
+      figures = advice_figures(memory_case(question, inputs),
+                               inputs.deepspeed ? &inputs.deepspeed->root : nullptr);
     const Truth truth = rule.decided_by.empty() ? rule.truth
                         : figures.at(fmt::format("{}_fits", rule.decided_by)) == "@fits.yes"
                             ? Truth::is_true

@@ -30,8 +30,10 @@ struct AdviceRule {
 
 std::span<const AdviceRule> advice_rules();
 
-/// What the answers may name: "weights_16" -> "13.5 GB". Without a model, those of Llama-2-7B on one 80 GiB card.
-std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase>& memory);
+/// What the answers may name: "weights_16" -> "13.5 GB". Without a model, those of Llama-2-7B on one 80 GiB card; of
+/// buckets and overlap as `config` has them, where there is one, else as DeepSpeed's defaults are.
+std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase>& memory,
+                                                  const spec::Value* config);
 
 /// Lower case, one kind of blank, "z2" and "z3" for every spelling of the stages.
 std::string normalised(std::string_view text);

@@ -37,4 +37,13 @@ double Holding::high_without(std::string_view name) const {
   return sum;
 }
 
+double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name) {
+  const auto& holding = forecast.at(phase, space);
+  if (!holding) return 0;
+  double bytes = 0;
+  for (const Term& term : holding->terms)
+    if (term.name == name) bytes += term.high_bytes;
+  return bytes;
+}
+
 }  // namespace underkeel::doctor

@@ -62,6 +62,9 @@ struct Forecast {
   }
 };
 
+/// What the term is at most; 0 where there is none.
+double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name);
+
 /// One row of the table of what would cure it.
 struct Alternative {
   Engine engine = Engine::deepspeed;

@@ -46,15 +46,6 @@ const Alternative* first_that_runs(const Diagnosis& diagnosis) {
   return nullptr;
 }
 
-double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name) {
-  const auto& holding = forecast.at(phase, space);
-  if (!holding) return 0;
-  double bytes = 0;
-  for (const Term& term : holding->terms)
-    if (term.name == name) bytes += term.high_bytes;
-  return bytes;
-}
-
 bool is_of_process(const Term& term) {
   return term.name == "context" || term.name == "allocator" || term.name == "processes";
 }

@@ -36,23 +36,28 @@ constexpr std::array wordings = {
         {}},
     Wording{"advice-explicit-bucket",
             {"{truth}: an explicit reduce_bucket_size of 5e8 is not safer than \"auto\": it takes "
-             "{bucket} instead of {bucket_auto}",
+             "{bucket_default} instead of {bucket_auto}",
              "{truth}：显式写 5e8 的 reduce_bucket_size 并不比 \"auto\" 稳妥：占 "
-             "{bucket}，而不是 {bucket_auto}"},
+             "{bucket_default}，而不是 {bucket_auto}"},
             {"\"reduce_bucket_size\": \"auto\"", "\"reduce_bucket_size\": \"auto\""}},
-    Wording{"advice-buckets-too-large",
-            {"{truth}: the default reduce bucket is {bucket} ({bucket_auto} with \"auto\"), the "
-             "default prefetch bucket {prefetch}: real, but of {card} rarely the cause",
-             "{truth}：默认归约桶为 {bucket}（\"auto\" 时 {bucket_auto}），默认预取桶为 "
-             "{prefetch}：确实存在，但相对 {card} 很少是原因"},
-            {}},
-    Wording{"advice-smaller-bucket-no-overlap",
-            {"{truth}: a smaller bucket without overlap saves at most {bucket_saving_3} at stage 3 "
-             "(bucket and copy) and {bucket_saving_12} at stages 1 and 2: real, of {card} small",
-             "{truth}：更小的桶且关闭 overlap，在 stage 3 最多省 "
-             "{bucket_saving_3}（桶与副本），在 stage 1、2 最多省 "
-             "{bucket_saving_12}：确实有效，但相对 {card} 很小"},
-            {}},
+    Wording{
+        "advice-buckets-too-large",
+        {"{truth}: the default reduce bucket is {bucket_default} ({bucket_auto} with \"auto\"), "
+         "the default prefetch bucket {prefetch}; here the reduce bucket has {bucket_elements} "
+         "elements ({bucket_source}), with its copies at most {bucket_share} of {card}",
+         "{truth}：默认归约桶为 {bucket_default}（\"auto\" 时 {bucket_auto}），默认预取桶为 "
+         "{prefetch}；此处归约桶为 {bucket_elements} 个元素（{bucket_source}），连同副本最多占 "
+         "{card} 的 {bucket_share}"},
+        {}},
+    Wording{
+        "advice-smaller-bucket-no-overlap",
+        {"{truth}: with {bucket_elements} elements ({bucket_source}) a smaller bucket without "
+         "overlap saves at most {bucket_saving_3} at stage 3 (bucket and copy) and "
+         "{bucket_saving_12} at stages 1 and 2, on {ranks} ranks: {bucket_share} of {card}",
+         "{truth}：桶为 {bucket_elements} 个元素（{bucket_source}）时，更小的桶且关闭 overlap，在 "
+         "stage 3 最多省 {bucket_saving_3}（桶与副本），在 stage 1、2 最多省 "
+         "{bucket_saving_12}，rank 数 {ranks}：为 {card} 的 {bucket_share}"},
+        {}},
     Wording{"advice-prefetch-is-default",
             {"{truth}: 5e7 is the default of stage3_prefetch_bucket_size ({prefetch}): nothing "
              "changes",
@@ -74,16 +79,20 @@ constexpr std::array wordings = {
     Wording{
         "advice-overlap-is-default",
         {"{truth}: overlap_comm is true by default at stage 3: nothing changes there; at stages "
-         "1 and 2 true costs a second bucket, {bucket}",
+         "1 and 2 true costs a second bucket, {bucket} with {bucket_elements} elements "
+         "({bucket_source})",
          "{truth}：overlap_comm 在 stage 3 默认就是 true：没有变化；在 stage "
-         "1、2 设为 true 要多一个桶，{bucket}"},
+         "1、2 设为 true 要多一个桶，{bucket_elements} 个元素（{bucket_source}）时为 {bucket}"},
         {}},
     Wording{
         "advice-reduce-scatter-is-default",
-        {"{truth}: reduce_scatter is true by default: nothing changes; false spares the copy of "
-         "the bucket ({bucket} at most) at stages 1 and 2, at stage 3 on one rank only",
-         "{truth}：reduce_scatter 默认就是 true：没有变化；设为 false 在 stage "
-         "1、2 可省去桶的副本（最多 {bucket}），在 stage 3 只在单 rank 时有效"},
+        {"{truth}: reduce_scatter is true by default: nothing changes; with {bucket_elements} "
+         "elements ({bucket_source}) on {ranks} ranks false spares a copy of the bucket of at most "
+         "{bucket_copy_12} at stages 1 and 2, {bucket_copy_3} at stage 3",
+         "{truth}：reduce_scatter 默认就是 true：没有变化；桶为 {bucket_elements} "
+         "个元素（{bucket_source}）、rank 数 {ranks} 时，设为 false 可省去桶的副本：在 stage 1、2 "
+         "最多 "
+         "{bucket_copy_12}，在 stage 3 最多 {bucket_copy_3}"},
         {}},
     Wording{"advice-no-such-key-opt-offload",
             {"{truth}: `zero_force_opt_offload` never existed: at the top level it is passed over "
@@ -335,12 +344,11 @@ constexpr std::array wordings = {
              "{truth}：带宽影响时间而非内存；去掉优化器卸载后，stage 3 仅卸载参数时每个 rank 需要 "
              "{parameters_only}，现有 {card}：{parameters_only_fits}"},
             {}},
-    Wording{
-        "advice-gradients-stay",
-        {"{truth}: at stages 2 and 3 gradients leave the GPU bucket by bucket ({bucket}) during "
-         "the backward pass",
-         "{truth}：在 stage 2、3，梯度在反向过程中逐桶（{bucket}）离开 GPU"},
-        {}},
+    Wording{"advice-gradients-stay",
+            {"{truth}: at stages 2 and 3 gradients leave the GPU bucket by bucket ({bucket}, "
+             "{bucket_source}) during the backward pass",
+             "{truth}：在 stage 2、3，梯度在反向过程中逐桶（{bucket}，{bucket_source}）离开 GPU"},
+            {}},
     Wording{
         "advice-stage-3-uses-more",
         {"{truth}: stage 3 keeps less: its extra is a bucket, its copy and gathered parameters, "
@@ -350,9 +358,9 @@ constexpr std::array wordings = {
         {}},
     Wording{
         "advice-stage-3-one-gpu",
-        {"{truth}: half true: on one rank nothing is sharded, but stage 3 is the only stage with "
+        {"{truth}: on one rank nothing is sharded, but stage 3 is the only stage with "
          "offload_param: {stage3_offload} at most before activations, {stage2_offload} at stage 2",
-         "{truth}：半对：单 rank 上什么也没切分，但只有 stage 3 有 "
+         "{truth}：单 rank 上什么也没切分，但只有 stage 3 有 "
          "offload_param：不计激活最多 {stage3_offload}，stage 2 则为 "
          "{stage2_offload}"},
         {}},

@@ -266,6 +266,57 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
   }
 }
 
+struct Buckets {
+  const char* size;  // of reduce_bucket_size; "" leaves it out
+  const char* overlap;
+  int ranks;
+  double bytes, saving_3, saving_12;
+  const char* source;
+};
+
+TEST(Advice, CountsBucketsAsTheConfigHasThem) {
+  const double width_squared = 2 * 4096.0 * 4096;
+  const Buckets configs[] = {
+      {R"("reduce_bucket_size": 2e8,)", "true", 8, 4e8, 8e8, 12e8, "as the config says"},
+      {R"("reduce_bucket_size": 2e8,)", "true", 1, 4e8, 8e8, 8e8, "as the config says"},
+      {R"("reduce_bucket_size": 2e8,)", "false", 8, 4e8, 8e8, 8e8, "as the config says"},
+      {"", "true", 8, 1e9, 2e9, 3e9, "DeepSpeed's default"},
+      {R"("reduce_bucket_size": "auto",)", "true", 8, width_squared, 2 * width_squared,
+       3 * width_squared, "hidden size squared"}};
+  for (const Buckets& config : configs) {
+    Files files;
+    files.write("answer.txt",
+                "Make reduce_bucket_size smaller and switch overlap_comm off.\n"
+                "Set overlap_comm true.\nSet reduce_scatter explicitly.");
+    files.write("model.json", model_json({32000, 4096, 32, 11008, 32, 32}));
+    files.write("ds_config.json",
+                fmt::format(R"({{"train_micro_batch_size_per_gpu": 1, "bf16": {{"enabled": true}},
+      "zero_optimization": {{"stage": 2, {} "overlap_comm": {}}}}})",
+                            config.size, config.overlap));
+    files.question.ranks = config.ranks;
+    const Diagnosis diagnosis = files.diagnose();
+    const auto says = [&](std::string_view id) {
+      const auto all = found(diagnosis, id);
+      return all.empty() ? std::string("nothing") : message_of(all[0], Language::english);
+    };
+
+    const std::string smaller = says("advice-smaller-bucket-no-overlap");
+    for (const std::string& part :
+         {std::string(config.source), "at most " + amount(config.saving_3) + " at stage 3",
+          amount(config.saving_12) + " at stages 1 and 2, on " + std::to_string(config.ranks) +
+              (config.ranks == 1 ? " rank:" : " ranks:")})
+      EXPECT_NE(smaller.find(part), std::string::npos) << part << "\n" << smaller;
+    EXPECT_NE(
+        says("advice-overlap-is-default").find("second bucket, " + amount(config.bytes) + " with"),
+        std::string::npos)
+        << says("advice-overlap-is-default");
+    const std::string copy = amount(config.ranks == 1 ? 0 : config.bytes) + " at stages 1 and 2, " +
+                             amount(config.ranks == 1 ? config.bytes : 0) + " at stage 3";
+    EXPECT_NE(says("advice-reduce-scatter-is-default").find(copy), std::string::npos)
+        << says("advice-reduce-scatter-is-default");
+  }
+}
+
 TEST(Advice, NormalisesTheSpellingsOfStages) {
   EXPECT_EQ(normalised("ZeRO-3  and\nzero3, Stage 2; ZeRO Stage 3"), "z3 and z3, z2; z3");
   EXPECT_TRUE(matches("z3 on one gpu", "z3 & one gpu|single gpu"));
