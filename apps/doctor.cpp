@@ -77,15 +77,19 @@ doctor::DataFigures figures_of(const data::Datasets& datasets) {
     const data::CutFigures& cut = set.cut;
     figures.longest_uncut = std::max(figures.longest_uncut, cut.longest_uncut);
     figures.whole += cut.whole;
-    figures.untrained += cut.untrained;
+    figures.untrained += cut.untrained - cut.unanswered;
+    figures.unanswered += cut.unanswered;
     figures.trained_tokens += cut.trained;
     figures.answers += cut.answers;
     figures.answers_cut += cut.answers_cut;
     figures.answers_lost += cut.answers_lost;
     figures.prompts_cut += cut.prompts_cut;
     figures.prompts_lost += cut.prompts_lost;
-    for (const std::string& place : set.untrained)
-      figures.untrained_lines += (figures.untrained_lines.empty() ? "" : ", ") + place;
+    const auto append = [](const std::vector<std::string>& places, std::string& lines) {
+      for (const std::string& place : places) lines += (lines.empty() ? "" : ", ") + place;
+    };
+    append(set.untrained, figures.untrained_lines);
+    append(set.unanswered, figures.unanswered_lines);
   }
   return figures;
 }

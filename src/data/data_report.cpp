@@ -19,6 +19,11 @@ std::int64_t written_cutoff(const DatasetOptions& options, std::int64_t tokens) 
   return is_chat(options) && options.packing ? tokens + 1 : tokens;
 }
 
+std::string places_text(const std::vector<std::string>& first, std::int64_t count) {
+  return fmt::format("{}{}", fmt::join(first, ", "),
+                     count > static_cast<std::int64_t>(first.size()) ? ", ..." : "");
+}
+
 std::string cut_text(const DatasetFigures& set, const DatasetOptions& options) {
   const CutFigures& cut = set.cut;
   std::string text =
@@ -36,11 +41,17 @@ std::string cut_text(const DatasetFigures& set, const DatasetOptions& options) {
         cut.whole, set.records.usable, cut.answers,
         cut.answers - cut.answers_cut - cut.answers_lost, cut.answers_cut, cut.answers_lost,
         cut.answers, cut.prompts_cut, cut.prompts_lost);
-  if (cut.untrained > 0)
+  if (const std::int64_t lost = cut.untrained - cut.unanswered; lost > 0)
+    text += fmt::format("  {} sample{} no trained token; {} in place and add{} nothing: {}\n", lost,
+                        lost == 1 ? " keeps" : "s keep", lost == 1 ? "it stays" : "they stay",
+                        lost == 1 ? "s" : "", places_text(set.untrained, lost));
+  if (cut.unanswered > 0)
     text += fmt::format(
-        "  {} samples keep no trained token; they stay in place and add nothing: {}{}\n",
-        cut.untrained, fmt::join(set.untrained, ", "),
-        cut.untrained > static_cast<std::int64_t>(set.untrained.size()) ? ", ..." : "");
+        "  {} sample{} no answer in the data, whatever cutoff_len is; {} in place and add{} "
+        "nothing: {}\n",
+        cut.unanswered, cut.unanswered == 1 ? " has" : "s have",
+        cut.unanswered == 1 ? "it stays" : "they stay", cut.unanswered == 1 ? "s" : "",
+        places_text(set.unanswered, cut.unanswered));
   return text;
 }
 

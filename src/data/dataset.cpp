@@ -277,10 +277,13 @@ class Loader {
 
   tl::unexpected<Error> nothing_is_trained(std::string_view purpose,
                                            const SplitFigures& figures) const {
-    std::int64_t longest = 0;
-    for (const DatasetFigures& set : loaded_.sets)
+    std::int64_t longest = 0, untrained = 0, unanswered = 0;
+    for (const DatasetFigures& set : loaded_.sets) {
       longest = std::max(longest, set.cut.longest_uncut);
-    const bool is_cut = longest > options_.cutoff_tokens;
+      untrained += set.cut.untrained;
+      unanswered += set.cut.unanswered;
+    }
+    const bool is_cut = longest > options_.cutoff_tokens && unanswered < untrained;
     return fail(
         ErrorCode::bad_config,
         fmt::format("nothing to {} on: none of {} samples keeps a trained token at "

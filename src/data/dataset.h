@@ -54,8 +54,10 @@ struct DatasetFigures {
   std::string name;
   std::vector<std::string> files;
   RecordReport records;
-  CutFigures cut;                      // stage pt: tokens alone, with end tokens
-  std::vector<std::string> untrained;  // file:line of the first samples without a trained token
+  CutFigures cut;                       // stage pt: tokens alone, with end tokens
+  std::vector<std::string> untrained;   // file:line of the first samples that the cut-off left no
+                                        // trained token
+  std::vector<std::string> unanswered;  // of the first ones that have none in the data
   bool was_cached = false;
 };
 

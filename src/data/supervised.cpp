@@ -35,15 +35,18 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
   std::int64_t used = options.efficient_eos ? 1 : 0;
   figures.longest_uncut = used;
   figures.answers = static_cast<std::int64_t>(turns.size());
+  std::int64_t trainable = options.efficient_eos ? 1 : 0;  // tokens before the cut-off
   for (std::size_t visit = 0; visit < turns.size(); ++visit) {
     const std::size_t place = options.mask_history ? turns.size() - 1 - visit : visit;
     const Turn& turn = turns[place];
     const TurnLengths all{.source = static_cast<std::int64_t>(turn.source.size()),
                           .target = static_cast<std::int64_t>(turn.target.size())};
     figures.longest_uncut += all.source + all.target;
+    if (options.train_on_prompt) trainable += all.source;
+    if (!options.mask_history || visit == 0) trainable += all.target;
     if (used >= options.cutoff_tokens) {
       ++figures.prompts_lost;
-      ++figures.answers_lost;
+      if (all.target > 0) ++figures.answers_lost;
       continue;
     }
     const TurnLengths length = cut_turn(all, options.cutoff_tokens - used);
@@ -67,6 +70,7 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
     if ((record.words[i] & ~token_mask) != 0) ++figures.trained;
   figures.whole = figures.tokens == figures.longest_uncut ? 1 : 0;
   figures.untrained = figures.trained == 0 ? 1 : 0;
+  figures.unanswered = figures.untrained == 1 && (trainable == 0 || figures.whole == 1) ? 1 : 0;
   return record;
 }
 

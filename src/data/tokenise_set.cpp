@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int cache_version = 1;  // counts changes of what the same key would give
+constexpr int cache_version = 2;  // counts changes of what the same key would give
 constexpr std::size_t untrained_kept = 20;
 
 // Everything that the tokens depend on.
@@ -83,16 +83,18 @@ RecordReport report_of(const Json& json) {
 }
 
 constexpr std::int64_t CutFigures::*cut_fields[] = {
-    &CutFigures::tokens,      &CutFigures::trained,      &CutFigures::longest_uncut,
-    &CutFigures::whole,       &CutFigures::untrained,    &CutFigures::answers,
-    &CutFigures::answers_cut, &CutFigures::answers_lost, &CutFigures::prompts_cut,
-    &CutFigures::prompts_lost};
+    &CutFigures::tokens,       &CutFigures::trained,      &CutFigures::longest_uncut,
+    &CutFigures::whole,        &CutFigures::untrained,    &CutFigures::answers,
+    &CutFigures::answers_cut,  &CutFigures::answers_lost, &CutFigures::prompts_cut,
+    &CutFigures::prompts_lost, &CutFigures::unanswered};
 
 std::string text_of(const DatasetFigures& figures) {
   Json cut = Json::array();
   for (const auto field : cut_fields) cut.push_back(figures.cut.*field);
-  const Json json = {
-      {"records", to_json(figures.records)}, {"cut", cut}, {"untrained", figures.untrained}};
+  const Json json = {{"records", to_json(figures.records)},
+                     {"cut", cut},
+                     {"untrained", figures.untrained},
+                     {"unanswered", figures.unanswered}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -101,6 +103,7 @@ Result<void> read_figures(const std::string& text, DatasetFigures& figures) {
     const Json json = Json::parse(text);
     figures.records = report_of(json.at("records"));
     figures.untrained = json.at("untrained").get<std::vector<std::string>>();
+    figures.unanswered = json.at("unanswered").get<std::vector<std::string>>();
     std::size_t place = 0;
     for (const auto field : cut_fields) figures.cut.*field = json.at("cut").at(place++);
   } catch (const Json::exception& error) {
@@ -171,8 +174,9 @@ Result<TokenisedSet> tokenise_set(io::FileSystem& files, const Tokenizer& tokeni
     work.take = [&](const JudgedRecord& judged) -> Result<void> {
       if (judged.state != RecordState::usable) return writer.add(nullptr);
       figures.cut.add(judged.tokens.figures);
-      if (judged.tokens.figures.untrained > 0 && figures.untrained.size() < untrained_kept)
-        figures.untrained.push_back(fmt::format("{}:{}", judged.file, judged.line));
+      auto& places = judged.tokens.figures.unanswered > 0 ? figures.unanswered : figures.untrained;
+      if (judged.tokens.figures.untrained > 0 && places.size() < untrained_kept)
+        places.push_back(fmt::format("{}:{}", judged.file, judged.line));
       return writer.add(&judged.tokens);
     };
     UK_TRY(report, read_records(files, entry, rules, work));

@@ -10,6 +10,7 @@ void CutFigures::add(const CutFigures& other) {
   longest_uncut = std::max(longest_uncut, other.longest_uncut);
   whole += other.whole;
   untrained += other.untrained;
+  unanswered += other.unanswered;
   answers += other.answers;
   answers_cut += other.answers_cut;
   answers_lost += other.answers_lost;

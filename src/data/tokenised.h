@@ -29,6 +29,7 @@ struct CutFigures {
   std::int64_t longest_uncut = 0;  // tokens of the longest sample before the cut-off
   std::int64_t whole = 0;          // samples that lost nothing
   std::int64_t untrained = 0;      // samples without a trained token
+  std::int64_t unanswered = 0;     // of them those that no cut-off is to blame for
   std::int64_t answers = 0;
   std::int64_t answers_cut = 0;   // lost their end
   std::int64_t answers_lost = 0;  // nothing is left

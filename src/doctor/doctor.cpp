@@ -62,6 +62,14 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
                  {"longest", count(data.longest)},
                  {"uncut", count(data.longest_uncut)},
                  {"micro", count(inputs.run ? run_facts(inputs.run->root).micro_batch : 1)}}});
+  if (data.unanswered > 0)
+    diagnosis.findings.push_back({.id = "data-unanswered",
+                                  .severity = Severity::warning,
+                                  .file = file,
+                                  .key = "dataset",
+                                  .slots = {{"count", count(data.unanswered)},
+                                            {"samples", count(data.samples)},
+                                            {"lines", data.unanswered_lines}}});
   if (data.answers_cut + data.answers_lost + data.prompts_cut + data.untrained == 0) return;
   diagnosis.findings.push_back(
       {.id = "data-cut",

@@ -21,8 +21,10 @@ struct DataFigures {
   std::int64_t longest = 0;  // tokens of the longest sample after the cut-off, held-out ones too
   std::int64_t longest_uncut = 0;  // before it
   std::int64_t whole = 0;          // samples that lost nothing
-  std::int64_t untrained = 0;      // samples without a trained token
+  std::int64_t untrained = 0;      // samples that the cut-off left no trained token
   std::string untrained_lines;     // file:line of the first ones
+  std::int64_t unanswered = 0;     // samples that have none in the data
+  std::string unanswered_lines;
   std::int64_t trained_tokens = 0;
   std::int64_t answers = 0, answers_cut = 0, answers_lost = 0;
   std::int64_t prompts_cut = 0, prompts_lost = 0;

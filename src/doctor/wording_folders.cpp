@@ -162,6 +162,13 @@ constexpr std::array wordings = {
              "{uncut}），因此最大的微批为 {micro} x "
              "{longest}"},
             {}},
+    Wording{"data-unanswered",
+            {"{count} of {samples} samples have no answer to train on in the data ({lines}): they "
+             "stay in their place and add nothing, whatever cutoff_len is",
+             "{samples} 个样本中有 {count} "
+             "个在数据里没有可训练的回答（{lines}）：它们留在原位，不起作用，"
+             "与 cutoff_len 无关"},
+            {"write the answers, or remove these records", "补上回答，或删除这些记录"}},
     Wording{"data-cut",
             {"{whole} of {samples} samples are whole; {untrained} keep no trained token ({lines}); "
              "of {answers} "

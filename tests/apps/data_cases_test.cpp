@@ -310,6 +310,40 @@ std::string talk_of(const std::vector<std::pair<std::size_t, std::size_t>>& turn
   return Json{{"messages", messages}}.dump() + "\n";
 }
 
+TEST_F(DataCases, WhoseAnswersAreEmptyAreNotToldOfALargerCutOff) {
+  const auto pair_of = [](std::size_t question, std::string_view answer) {
+    return Json{{"instruction", std::string(question, 'q')}, {"input", ""}, {"output", answer}}
+               .dump() +
+           "\n";
+  };
+  write("log.jsonl", pair_of(4, "aye") + pair_of(4, "") + pair_of(4, ""));
+
+  const Ran planned = plan("template=empty cutoff_len=64");
+  const Json told = finding("data-unanswered", "template=empty cutoff_len=64");
+
+  EXPECT_THAT(planned.out,
+              HasSubstr("2 samples have no answer in the data, whatever cutoff_len is"));
+  ASSERT_FALSE(told.is_null());
+  EXPECT_THAT(told.at("message").get<std::string>(),
+              AllOf(HasSubstr("2 of 3 samples"), HasSubstr("log.jsonl:2"), HasSubstr("log.jsonl:3"),
+                    Not(HasSubstr("log.jsonl:1"))));
+  EXPECT_THAT(told.at("fix").get<std::string>(), Not(HasSubstr("cutoff_len")));
+  EXPECT_TRUE(finding("data-cut", "template=empty cutoff_len=64").is_null());
+
+  // Cut and empty ones side by side: each is told of its own cause.
+  write("log.jsonl", pair_of(4, "aye") + pair_of(900, "") + pair_of(9000, "no"));
+  const std::string cut = "template=empty cutoff_len=64";
+  EXPECT_THAT(finding("data-unanswered", cut).at("message").get<std::string>(),
+              AllOf(HasSubstr("log.jsonl:2"), Not(HasSubstr("log.jsonl:3"))));
+
+  // Nothing but empty answers, one of a long question: no cut-off is advised.
+  write("log.jsonl", pair_of(4, "") + pair_of(900, ""));
+  const Ran nothing = train(cut);
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.error,
+              AllOf(HasSubstr("all answers are empty"), Not(HasSubstr("keeps every sample"))));
+}
+
 TEST_F(DataCases, WhoseAnswersTheCutOffRemovesAreCountedAndNamed) {
   std::string lines;
   for (const auto& turns :

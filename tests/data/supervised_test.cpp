@@ -105,6 +105,23 @@ TEST(Supervised, StopsAtTheCutoffAndCountsWhatIsLost) {
   EXPECT_EQ(record.figures.longest_uncut, 292);
 }
 
+TEST(Supervised, TellsAnswersThatAreEmptyInTheDataFromThoseTheCutoffTakes) {
+  const auto empty = make_supervised(std::vector{turn_of(8, 0)}, {.cutoff_tokens = 4});
+  EXPECT_EQ(empty.figures.untrained, 1);
+  EXPECT_EQ(empty.figures.unanswered, 1);
+  EXPECT_EQ(empty.figures.answers_lost, 0);
+
+  const auto lost = make_supervised(std::vector{turn_of(8219, 64)}, {.cutoff_tokens = 128});
+  EXPECT_EQ(lost.figures.untrained, 1);
+  EXPECT_EQ(lost.figures.unanswered, 0);
+  EXPECT_EQ(lost.figures.answers_lost, 1);
+
+  // Under mask_history only the last answer is trained.
+  const auto masked = make_supervised(std::vector{turn_of(3, 3), turn_of(2, 0, 20)},
+                                      {.cutoff_tokens = 64, .mask_history = true});
+  EXPECT_EQ(masked.figures.unanswered, 1);
+}
+
 // What a collator that pads makes of two samples whose end token also pads: the real end stays a
 // target, padding is none. Here nothing is padded, so the same targets must come out of the batch.
 TEST(Supervised, TrainsTheEndTokenAlsoWhereItPads) {
