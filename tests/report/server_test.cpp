@@ -177,19 +177,26 @@ TEST_F(Served, RandomBytesLeaveItServing) {
   EXPECT_THAT(answer(get("/")), HasSubstr("a page"));
 }
 
+// Many more than the server holds, from the address of the one that asks, from another, and from several.
 TEST_F(Served, SilentConnectionsDoNotKeepOthersOut) {
-  std::vector<int> silent;
-  for (int i = 0; i < 20; ++i) {
-    silent.push_back(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(server_.port()));
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    ASSERT_EQ(::connect(silent.back(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  }
+  for (const int address_count : {1, 2, 16}) {
+    std::vector<int> silent;
+    for (int i = 0; i < 200; ++i) {
+      silent.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      const std::string from = fmt::format("127.0.0.{}", 1 + i % address_count);
+      inet_pton(AF_INET, from.c_str(), &address.sin_addr);
+      ASSERT_EQ(::bind(silent.back(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+      inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+      address.sin_port = htons(static_cast<std::uint16_t>(server_.port()));
+      ASSERT_EQ(::connect(silent.back(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+      if (i % 3 == 0) ::send(silent.back(), "GET / HT", 8, MSG_NOSIGNAL);
+    }
 
-  EXPECT_THAT(answer(get("/")), HasSubstr("a page"));
-  for (const int descriptor : silent) ::close(descriptor);
+    EXPECT_THAT(answer(get("/")), HasSubstr("a page")) << address_count;
+    for (const int descriptor : silent) ::close(descriptor);
+  }
 }
 
 TEST(Server, ListensOnThisMachineAloneUnlessTold) {

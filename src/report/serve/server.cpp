@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include <arpa/inet.h>
@@ -13,13 +14,18 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "report/crowd.h"
+#include "report/request.h"
+
 namespace underkeel::report {
 
 namespace {
 
 // A page asks once in two seconds over one connection; browsers open a few more. What is slower than the
-// limit, larger than the memory, or more than the count is turned away.
-constexpr unsigned connection_count = 32;
+// limit or larger than the memory is turned away; where more come than CrowdLimits says, the longest silent one goes.
+// The library's own counts are above those: they hold what comes before the one that goes is gone.
+constexpr unsigned connection_count = 64;
+constexpr unsigned connections_of_address = 32;
 constexpr unsigned idle_limit_s = 15;
 constexpr std::size_t connection_memory_bytes = 32 * 1024;
 
@@ -61,32 +67,27 @@ bool is_loopback(const Address& address) {
 struct Server::State {
   ServerOptions options;
   bool checks_host = true;
+  Crowd crowd;
   MHD_Daemon* daemon = nullptr;
 
   ~State() {
     if (daemon != nullptr) MHD_stop_daemon(daemon);
   }
 
-  /// A page of somebody else that a browser has open here may reach us under a name that it has made to
-  /// mean this machine; such a name is not one of ours.
-  bool is_our_name(const char* host) const {
-    if (!checks_host) return true;
-    if (host == nullptr) return false;
-    std::string_view name(host);
-    const std::size_t colon = name.rfind(':');
-    if (colon != std::string_view::npos && name.find(']', colon) == std::string_view::npos)
-      name = name.substr(0, colon);
-    return name == "localhost" || name == options.address || name == "[" + options.address + "]" ||
-           name == "127.0.0.1" || name == "[::1]";
-  }
-
-  Answer answer(std::string_view method, std::string_view path, const char* host) const {
-    if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD)
-      return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET and HEAD are answered\n"};
-    if (!is_our_name(host))
-      return {.status = MHD_HTTP_FORBIDDEN, .body = "this page is served under its address only\n"};
-    if (path == "/") return {.type = "text/html; charset=utf-8", .body = options.page()};
-    if (path == "/report.json") return {.type = "application/json", .body = options.figures()};
+  Answer answer(const Request& request) const {
+    switch (wanted_of(request, options.address, checks_host)) {
+      case Wanted::page:
+        return {.type = "text/html; charset=utf-8", .body = options.page()};
+      case Wanted::figures:
+        return {.type = "application/json", .body = options.figures()};
+      case Wanted::other_method:
+        return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "only GET and HEAD are answered\n"};
+      case Wanted::other_name:
+        return {.status = MHD_HTTP_FORBIDDEN,
+                .body = "this page is served under its address only\n"};
+      case Wanted::unknown_path:
+        break;
+    }
     return {.status = MHD_HTTP_NOT_FOUND, .body = "there are / and /report.json\n"};
   }
 
@@ -109,6 +110,42 @@ struct Server::State {
     return result;
   }
 
+  static std::optional<int> socket_of(MHD_Connection* connection) {
+    const MHD_ConnectionInfo* info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info == nullptr ? std::nullopt : std::optional(static_cast<int>(info->connect_fd));
+  }
+
+  static std::string address_of(MHD_Connection* connection) {
+    const MHD_ConnectionInfo* info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info == nullptr || info->client_addr == nullptr) return {};
+    char text[INET6_ADDRSTRLEN] = {};
+    Address address;
+    const bool is_v6 = info->client_addr->sa_family == AF_INET6;
+    std::memcpy(&address, info->client_addr, is_v6 ? sizeof address.v6 : sizeof address.v4);
+    const void* figures = is_v6 ? static_cast<const void*>(&address.v6.sin6_addr)
+                                : static_cast<const void*>(&address.v4.sin_addr);
+    inet_ntop(is_v6 ? AF_INET6 : AF_INET, figures, text, sizeof text);
+    return text;
+  }
+
+  // Called from the server's thread, as all that is here.
+  static void on_connection(void* self, MHD_Connection* connection, void**,
+                            MHD_ConnectionNotificationCode code) {
+    auto& crowd = static_cast<State*>(self)->crowd;
+    const auto socket = socket_of(connection);
+    if (!socket) return;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) return crowd.remove(*socket);
+    try {
+      // The library sees the end of what is sent, and closes the connection.
+      if (const auto leaving = crowd.add(*socket, address_of(connection)))
+        ::shutdown(*leaving, SHUT_RDWR);
+    } catch (const std::exception&) {  // no memory to count one more: it goes
+      ::shutdown(*socket, SHUT_RDWR);
+    }
+  }
+
   // Paths are compared as they were sent: "%00" is no end of one.
   static std::size_t leave_escaped(void*, MHD_Connection*, char* text) { return std::strlen(text); }
 
@@ -116,9 +153,13 @@ struct Server::State {
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path,
                                const char* method, const char*, const char*, std::size_t*, void**) {
     try {
+      auto& state = *static_cast<State*>(self);
+      if (const auto socket = socket_of(connection)) state.crowd.has_asked(*socket);
       const char* host =
           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-      return send(connection, static_cast<const State*>(self)->answer(method, path, host));
+      Request request{.method = method, .path = path};
+      if (host != nullptr) request.host = host;
+      return send(connection, state.answer(request));
     } catch (const std::exception&) {  // no memory: the connection is closed, the others go on
       return MHD_NO;
     }
@@ -141,8 +182,9 @@ Result<Server> Server::start(ServerOptions options) {
       flags, static_cast<std::uint16_t>(state->options.port), nullptr, nullptr, &State::on_request,
       state.get(), MHD_OPTION_SOCK_ADDR, &address.any, MHD_OPTION_UNESCAPE_CALLBACK,
       &State::leave_escaped, nullptr, MHD_OPTION_CONNECTION_LIMIT, connection_count,
-      MHD_OPTION_CONNECTION_TIMEOUT, idle_limit_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-      connection_memory_bytes, MHD_OPTION_END);
+      MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections_of_address, MHD_OPTION_NOTIFY_CONNECTION,
+      &State::on_connection, state.get(), MHD_OPTION_CONNECTION_TIMEOUT, idle_limit_s,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory_bytes, MHD_OPTION_END);
   if (state->daemon == nullptr)
     return fail(ErrorCode::io,
                 fmt::format("cannot listen on {} port {}: {}", state->options.address,
