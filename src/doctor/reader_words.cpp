@@ -118,6 +118,8 @@ constexpr std::array sentences = {
     Text{"cannot open: {}", "无法打开：{}"},
     Text{"there is no such file", "没有这个文件"},
     // What begins as others do comes last.
+    Text{"supported are {}", "支持 {}"},
+    Text{"supported is {}", "支持 {}"},
     Text{"write {}", "应写 {}"},
 };
 
@@ -149,9 +151,17 @@ std::optional<std::vector<std::string_view>> holes_of(std::string_view pattern,
   return std::nullopt;
 }
 
+std::optional<std::string> translated_by(std::span<const Text> table, std::string_view text);
+
 /// One sentence by the first pattern that fits; what stands in its holes may be a sentence too.
 std::optional<std::string> translated(std::string_view text) {
-  for (const Text& sentence : sentences) {
+  for (const std::span<const Text> table : reader_sentences())
+    if (auto made = translated_by(table, text)) return made;
+  return std::nullopt;
+}
+
+std::optional<std::string> translated_by(std::span<const Text> table, std::string_view text) {
+  for (const Text& sentence : table) {
     const auto holes = holes_of(sentence.english, text);
     if (!holes) continue;
     std::string made;
@@ -172,8 +182,8 @@ constexpr std::size_t longest_sentence = 1000;
 
 }  // namespace
 
-std::span<const Text> reader_sentences() {
-  return sentences;
+std::vector<std::span<const Text>> reader_sentences() {
+  return {refusal_sentences(), data_sentences(), sentences};
 }
 
 std::string in_chinese(std::string_view english) {

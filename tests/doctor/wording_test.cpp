@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "doctor/files.h"
 #include "doctor/reader_words.h"
+#include "doctor/shapes.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -59,6 +61,26 @@ void expect_twins(std::string_view id, const Text& text) {
   EXPECT_EQ(text.english.empty(), text.chinese.empty()) << id;
 }
 
+/// The most words of plain small letters, with one blank between, that stand side by side: an English sentence has many,
+/// names of files, keys and settings few.
+int words_in_a_row(std::string_view text) {
+  int most = 0, count = 0;
+  std::string word;
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : '.';
+    if (is_letter(c)) {
+      word += c;
+      continue;
+    }
+    count = word.empty() ? 0 : count + 1;
+    most = std::max(most, count);
+    if (c != ' ') count = 0;
+    word.clear();
+  }
+  return most;
+}
+
 TEST(Wording, HasBothLanguagesWithTheSameSlotsAndNumbers) {
   int count = 0;
   for (const auto& table : all_wordings())
@@ -68,6 +90,8 @@ TEST(Wording, HasBothLanguagesWithTheSameSlotsAndNumbers) {
       EXPECT_FALSE(wording.message.english.empty()) << wording.id;
       const bool has_words = wording.message.english.find(' ') != std::string_view::npos;
       EXPECT_EQ(has_chinese(wording.message.chinese), has_words) << wording.id;
+      EXPECT_LE(words_in_a_row(wording.message.chinese), 3) << wording.message.chinese;
+      EXPECT_LE(words_in_a_row(wording.fix.chinese), 3) << wording.fix.chinese;
       ++count;
     }
   EXPECT_GT(count, 60);
@@ -75,13 +99,14 @@ TEST(Wording, HasBothLanguagesWithTheSameSlotsAndNumbers) {
 
 TEST(Wording, HasSentencesOfTheReadersWithTheSameHolesAndNumbers) {
   std::set<std::string_view> seen;
-  for (const Text& sentence : reader_sentences()) {
-    expect_twins(sentence.english, sentence);
-    EXPECT_EQ(slots_in(sentence.english).size(), slots_in(sentence.chinese).size())
-        << sentence.english;
-    EXPECT_TRUE(has_chinese(sentence.chinese)) << sentence.english;
-    EXPECT_TRUE(seen.insert(sentence.english).second) << sentence.english;
-  }
+  for (const auto& table : reader_sentences())
+    for (const Text& sentence : table) {
+      expect_twins(sentence.english, sentence);
+      EXPECT_EQ(slots_in(sentence.english).size(), slots_in(sentence.chinese).size())
+          << sentence.english;
+      EXPECT_TRUE(has_chinese(sentence.chinese)) << sentence.english;
+      EXPECT_TRUE(seen.insert(sentence.english).second) << sentence.english;
+    }
 }
 
 TEST(Wording, PutsSentencesOfTheReadersIntoChinese) {
@@ -95,6 +120,32 @@ TEST(Wording, PutsSentencesOfTheReadersIntoChinese) {
             "8 不被支持：量化的基础模型尚不支持");
   EXPECT_EQ(in_chinese("something nobody has put down"), "something nobody has put down");
   EXPECT_EQ(in_chinese(""), "");
+}
+
+TEST(Wording, LeavesNoSentenceOfAReaderEnglishThatOrdinaryRunsMeet) {
+  Files files;
+  files.write("model.json", model_json({256, 64, 2, 128, 4, 2, 0, false, true}));
+  files.write("ds_config.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 3,
+      "offload_optimizer": {"device": "cpu"}, "stage3_gather_16bit_weights_on_model_save": false},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}},
+    "gradient_accumulation_steps": 4, "steps_per_prin": 1, "sparse_gradients": true,
+    "optimizer": {"type": "Lamb", "params": {}}})");
+  files.write("train.yaml",
+              "model_name_or_path: m\nfp16: true\nadd_tokens: <a>,<b>\nuse_galore: true\n"
+              "stage: rm\nfinetuning_type: freeze\npacking: maybe\nsave_steps: 0.3\n"
+              "lr_scheduler_type: slow\ncutoff_lem: 3\neval_strategy: steps\n"
+              "per_device_train_batch_size: 1\nlearning_rate: high\n");
+  for (const char* lone : {"ds_config.json", "train.yaml", ""}) {
+    Files some;
+    some.question.paths = *lone == '\0' ? files.question.paths : std::vector{files.at(lone)};
+    const Diagnosis diagnosis = some.diagnose();
+    ASSERT_FALSE(diagnosis.findings.empty());
+    for (const Finding& finding : diagnosis.findings) {
+      const std::string text =
+          message_of(finding, Language::chinese) + " | " + fix_of(finding, Language::chinese);
+      EXPECT_LE(words_in_a_row(text), 3) << finding.id << ": " << text;
+    }
+  }
 }
 
 TEST(Wording, HasEachIdOnce) {
