@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "data/dataset_info.h"
 #include "disk_need.h"
 #include "doctor/disk.h"
 #include "run_arguments.h"
@@ -110,11 +111,18 @@ void read_data(bool is_asked_for, doctor::Question& question) {
   };
   const bool has_tokenizer =
       has(inputs.model_folder / "tokenizer.json") || has(inputs.model_folder / "tokenizer.model");
-  if (!has_tokenizer || !has(run.data.folder / "dataset_info.json")) return;
+  io::FileSystem files;
+  if (!has(run.data.folder / "dataset_info.json")) {
+    // A folder that is not there may lie on another machine; one that is there would stop the run.
+    if (!std::filesystem::is_directory(run.data.folder, status)) return;
+    const auto entries = data::read_dataset_info(files, run.data.folder, run.data.datasets);
+    if (!entries) question.data_error = entries.error();
+    return;
+  }
+  if (!has_tokenizer) return;
   if (!is_asked_for && bytes_below(run.data.folder) > small_data_bytes) return;
   const ScratchFolder scratch;
   if (scratch.path().empty()) return;
-  io::FileSystem files;
   if (const auto usable = train::check_token_folder(files, run.data.token_cache.string());
       !usable) {
     question.data_error = usable.error();

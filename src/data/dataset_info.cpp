@@ -60,20 +60,39 @@ class NoVisitor final : public io::JsonVisitor {
   Result<void> scalar(io::JsonPath, const io::JsonScalar&) override { return {}; }
 };
 
+/// The line, from 1, of the key `name` of the outermost object; 0 where it is written with escapes.
+std::int64_t line_of_key(std::string_view text, std::string_view name) {
+  std::int64_t line = 1;
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\n') ++line;
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    const std::size_t begin = at + 1;
+    for (at = begin; at < text.size() && text[at] != '"'; ++at)
+      if (text[at] == '\\') ++at;
+    if (at >= text.size()) break;
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + 1);
+    const bool is_key = next != std::string_view::npos && text[next] == ':';
+    if (depth == 1 && is_key && text.substr(begin, at - begin) == name) return line;
+  }
+  return 0;
+}
+
 class EntryReader {
  public:
-  EntryReader(io::FileSystem& files, const std::filesystem::path& folder, std::string name)
-      : files_(files),
-        folder_(folder),
-        name_(std::move(name)),
-        where_(fmt::format("{}: {}", (folder / "dataset_info.json").string(), name_)) {}
+  EntryReader(io::FileSystem& files, const std::filesystem::path& folder, std::string name,
+              std::string where)
+      : files_(files), folder_(folder), name_(std::move(name)), where_(std::move(where)) {}
 
   Result<DatasetEntry> read(const Json& json) {
     if (!json.is_object())
       return fail(ErrorCode::bad_config, fmt::format("entry `{}` is not an object", name_), where_);
     UK_TRY_VOID(check_keys(json, entry_keys, "entry"));
     UK_TRY_VOID(check_source(json));
-    DatasetEntry entry{.name = name_};
+    DatasetEntry entry{.name = name_, .place = where_};
     UK_TRY(format, read_format(json));
     entry.format = format;
     UK_TRY(columns, read_columns(json));
@@ -212,15 +231,19 @@ class EntryReader {
         if (name.is_string()) names.push_back(name.get<std::string>());
     if (names.empty() || (field->is_array() && names.size() != field->size()))
       return fail(ErrorCode::bad_config, fmt::format("data set `{}` names no `file_name`", name_),
-                  where_);
+                  where_, R"("file_name": "NAME.jsonl", a path below dataset_dir)");
     std::vector<std::string> paths;
     for (const std::string& name : names) {
+      if (name.empty())  // else the whole of dataset_dir would be the data set
+        return fail(ErrorCode::bad_config,
+                    fmt::format("`file_name` of data set `{}` is empty", name_), where_,
+                    R"("file_name": "NAME.jsonl", a path below dataset_dir)");
       const std::string path = (folder_ / name).string();
       UK_TRY(stat, files_.stat(path));
       if (!stat)
         return fail(ErrorCode::not_found,
-                    fmt::format("data set `{}`: there is no such file", name_), path,
-                    "dataset_dir says where the files are");
+                    fmt::format("data set `{}`: there is no such file", name_),
+                    fmt::format("{}, {}", path, where_), "dataset_dir says where the files are");
       if (stat->kind != io::FileKind::folder) {
         paths.push_back(path);
         continue;
@@ -237,10 +260,27 @@ class EntryReader {
     return paths;
   }
 
+  /// `.JSONL` is no `.jsonl`, as for LLaMA-Factory.
+  Result<void> refuse_capitals(const std::filesystem::path& path,
+                               const std::string& extension) const {
+    const std::string lower = lower_case(extension);
+    if (lower == extension ||
+        std::find(extensions.begin(), extensions.end(), lower) == extensions.end())
+      return {};
+    return fail(ErrorCode::unsupported,
+                fmt::format("the name ends in `{}`; small letters are wanted, as by LLaMA-Factory: "
+                            "`{}`",
+                            extension, lower),
+                fmt::format("{}, {}", path.string(), where_),
+                fmt::format("rename it to {}, here and in dataset_info.json",
+                            path.stem().string() + lower));
+  }
+
   Result<void> check_extensions(const std::vector<std::string>& paths) const {
     const std::string first = std::filesystem::path(paths[0]).extension().string();
     for (const std::string& path : paths) {
       const std::string extension = std::filesystem::path(path).extension().string();
+      UK_TRY_VOID(refuse_capitals(path, extension));
       if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
         return fail(ErrorCode::unsupported,
                     fmt::format("files that end in `{}` are not supported", extension), path,
@@ -262,15 +302,42 @@ class EntryReader {
   std::string where_;
 };
 
+/// A folder that is not there, or one whose files nobody has described.
+tl::unexpected<Error> no_dataset_info(io::FileSystem& files, const std::filesystem::path& folder,
+                                      const std::vector<std::string>& names) {
+  const auto stat = files.stat(folder.string());
+  if (!stat || !*stat || (*stat)->kind != io::FileKind::folder)
+    return fail(ErrorCode::not_found, "dataset_dir is no folder that is there", folder.string(),
+                "dataset_dir names the folder that holds dataset_info.json and the data");
+  std::vector<std::string> data;
+  if (const auto entries = files.list(folder.string()))
+    for (const io::FolderEntry& entry : *entries) {
+      const std::string extension = std::filesystem::path(entry.name).extension().string();
+      const bool is_data =
+          std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
+      if (entry.kind == io::FileKind::file && is_data) data.push_back(entry.name);
+    }
+  std::sort(data.begin(), data.end());
+  const std::string name = names.empty() ? "NAME" : names.front();
+  const std::string file = data.size() == 1 ? data[0] : "FILE.jsonl";
+  return fail(
+      ErrorCode::not_found,
+      fmt::format("there is no dataset_info.json; the folder holds {} data file{}{}", data.size(),
+                  data.size() == 1 ? "" : "s",
+                  data.empty() ? "" : ", the first " + io::printable(data[0])),
+      (folder / "dataset_info.json").string(),
+      fmt::format(R"(write one that describes the data: {{"{}": {{"file_name": "{}"}}}}, or )"
+                  "let dataset_dir name the folder that holds it",
+                  name, io::printable(file)));
+}
+
 }  // namespace
 
 Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
                                                     const std::filesystem::path& folder,
                                                     const std::vector<std::string>& names) {
   const std::string path = (folder / "dataset_info.json").string();
-  if (!files.exists(path))
-    return fail(ErrorCode::not_found, "there is no dataset_info.json", path,
-                "dataset_dir names the folder that holds it");
+  if (!files.exists(path)) return no_dataset_info(files, folder, names);
   UK_TRY(text, files.read_text(path, largest_info_bytes));
   // A doubled key: of two entries of one name the other one could be meant.
   NoVisitor nothing;
@@ -293,7 +360,10 @@ Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
                   : known.size() <= 20 ? fmt::format("it has: {}", fmt::join(known, ", "))
                                        : fmt::format("it has {} others", known.size()));
     }
-    UK_TRY(entry, EntryReader(files, folder, name).read(json[name]));
+    const std::int64_t line = line_of_key(text, name);
+    std::string where =
+        line > 0 ? fmt::format("{}:{}: {}", path, line, name) : fmt::format("{}: {}", path, name);
+    UK_TRY(entry, EntryReader(files, folder, name, std::move(where)).read(json[name]));
     entries.push_back(std::move(entry));
   }
   return entries;

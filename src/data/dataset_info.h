@@ -44,6 +44,8 @@ struct Tags {
 
 struct DatasetEntry {
   std::string name;
+  std::string place =
+      "dataset_info.json";         // where the entry stands: "data/dataset_info.json:3: name"
   std::vector<std::string> files;  // as paths that can be opened; never empty
   RecordFormat format = RecordFormat::alpaca;
   Columns columns;

@@ -52,9 +52,7 @@ std::string_view first_key_of(std::string_view text) {
 
 ContentKind content_kind_of(std::string_view start, bool is_all) {
   for (const auto& [mark, kind] :
-       {std::pair{std::string_view("\xFF\xFE"), ContentKind::utf16},
-        std::pair{std::string_view("\xFE\xFF"), ContentKind::utf16},
-        std::pair{std::string_view("\x1F\x8B"), ContentKind::gzip},
+       {std::pair{std::string_view("\x1F\x8B"), ContentKind::gzip},
         std::pair{std::string_view("PK\x03\x04"), ContentKind::zip},
         std::pair{std::string_view("\x28\xB5\x2F\xFD"), ContentKind::zstd},
         std::pair{std::string_view("PAR1"), ContentKind::parquet},
@@ -78,8 +76,6 @@ std::string_view name_of(ContentKind kind) {
   switch (kind) {
     case ContentKind::other:
       break;
-    case ContentKind::utf16:
-      return "UTF-16 text";
     case ContentKind::gzip:
       return "compressed by gzip";
     case ContentKind::zip:

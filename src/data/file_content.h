@@ -1,5 +1,6 @@
 #pragma once
 // What a data file is by its first bytes, whatever its name says. Private to records.
+// Not here: what is no data file of any kind (base/foreign_content.h).
 
 #include <string_view>
 
@@ -7,7 +8,6 @@ namespace underkeel::data {
 
 enum class ContentKind {
   other,  // text, comma separated values, a JSON list or lines that are broken from the start
-  utf16,
   gzip,
   zip,
   zstd,

@@ -88,6 +88,13 @@ std::string keys_in(const Json& message) {
   return text;
 }
 
+// "; that is how OpenAI ...": the tags of an entry that has none, where a message is of OpenAI's kind.
+std::string tags_for(const Json& message, const DatasetEntry& entry) {
+  const bool is_openai = find_field(message, "role") != nullptr && message.contains("content");
+  if (!is_openai || entry.tags.role != Tags{}.role) return {};
+  return fmt::format("; messages of OpenAI's kind want {} in the entry", openai_tags);
+}
+
 // One message of a list, with its place for the message about a fault.
 struct Said {
   std::string role;
@@ -109,8 +116,8 @@ Result<std::vector<Said>> messages_of(const Json& record, const DatasetEntry& en
     for (const Json& message : *list) {
       const Json* role = find_field(message, entry.tags.role);
       if (role == nullptr || !role->is_string()) {
-        fault = fmt::format("message {} has no text `{}`{}", all.size() + 1, entry.tags.role,
-                            keys_in(message));
+        fault = fmt::format("message {} has no text `{}`{}{}", all.size() + 1, entry.tags.role,
+                            keys_in(message), tags_for(message, entry));
         break;
       }
       all.push_back({role->get<std::string>(), &message});

@@ -2,6 +2,7 @@
 // The formats of instruction data, each made into a conversation. Private to records.
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -10,6 +11,10 @@
 #include "data/dataset_info.h"
 
 namespace underkeel::data {
+
+/// Of an entry whose records hold messages as OpenAI writes them.
+constexpr std::string_view openai_tags =
+    R"("tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"})";
 
 /// "a text", "a number", ... for messages.
 std::string_view kind_of(const nlohmann::json& value);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/foreign_content.h"
 #include "base/units.h"
 #include "data/file_content.h"
 
@@ -19,8 +20,6 @@ bool is_json_space(char c) {
 // What would make a file of this content one that can be read.
 std::string remedy_for(ContentKind kind, std::string_view text) {
   switch (kind) {
-    case ContentKind::utf16:
-      return "iconv -f UTF-16 -t UTF-8 makes it UTF-8";
     case ContentKind::gzip:
       return "gunzip it first";
     case ContentKind::zip:
@@ -73,6 +72,12 @@ Result<void> RawRecordReader::choose_form() {
   const std::string_view text = without_leading_space(start);
   const std::string extension = std::filesystem::path(path_).extension().string();
   const bool is_json = extension != ".txt" && extension != ".csv";
+  const auto foreign = foreign_content_of(start);
+  // Plain text may be about web pages.
+  if (foreign && !(foreign->is_web_page && extension == ".txt"))
+    return fail(ErrorCode::bad_file,
+                fmt::format("content is {}, name ends in {}", foreign->what, extension), path_,
+                foreign->fix);
   const ContentKind kind = content_kind_of(start, start.size() < look_ahead_bytes);
   const bool fits = is_json && (kind == ContentKind::json_list || kind == ContentKind::json_lines);
   if (kind != ContentKind::other && !fits)

@@ -9,6 +9,7 @@
 
 #include "base/nearest_word.h"
 #include "data/csv_record.h"
+#include "data/formats.h"
 #include "data/in_order.h"
 #include "data/record_judge.h"
 
@@ -25,9 +26,6 @@ constexpr std::int64_t working_bytes_per_byte = 40;
 constexpr int batches_in_flight = 4;  // besides one a thread: work_in_order()
 
 // Of messages that are {"role": ..., "content": ...}, as they mostly are under this name.
-constexpr const char* openai_tags =
-    R"(, "tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"})";
-
 /// Records of one file, together with what becomes of them.
 struct Batch {
   const std::string* file = nullptr;
@@ -226,7 +224,7 @@ class DatasetReader {
     return fail(
         ErrorCode::bad_config,
         fmt::format("`columns` of data set `{}` names no `{}`", entry_.name, column.key),
-        "dataset_info.json",
+        entry_.place,
         rules_.content == RecordContent::text
             ? R"(for plain text: "columns": {"prompt": "text"})"
             : fmt::format(R"("columns": {{"{}": "..."}}; a column that is not named is none)",
@@ -248,8 +246,10 @@ class DatasetReader {
     if (entry_.format != RecordFormat::alpaca) {
       const std::string_view messages =
           first_of({"messages", "conversations", "conversation", "dialog", "dialogue", "turns"});
-      return messages.empty() ? std::string()
-                              : fmt::format(R"("columns": {{"messages": "{}"}})", messages);
+      if (messages.empty()) return {};
+      const bool is_openai = messages == "messages" && entry_.tags.role == Tags{}.role;
+      return fmt::format(R"("columns": {{"messages": "{}"}}{}{})", messages, is_openai ? ", " : "",
+                         is_openai ? openai_tags : "");
     }
     const std::string_view prompt =
         first_of({"instruction", "prompt", "question", "query", "problem", "input"});
@@ -269,7 +269,7 @@ class DatasetReader {
     for (const char* name : {"conversations", "messages"})
       if (has_first_key(name))
         return fmt::format(R"("formatting": "sharegpt", "columns": {{"messages": "{}"}})", name) +
-               (std::string_view(name) == "messages" ? openai_tags : "");
+               (std::string_view(name) == "messages" ? fmt::format(", {}", openai_tags) : "");
     return {};
   }
 
@@ -308,7 +308,7 @@ class DatasetReader {
           ErrorCode::bad_config,
           fmt::format("data set `{}`: the column `{}` is in no record; the first one has `{}`",
                       entry_.name, column.name, fmt::join(first_keys_, "`, `")),
-          "dataset_info.json", std::move(fix));
+          entry_.place, std::move(fix));
     }
     return {};
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/foreign_content.h"
 #include "data/tokenizer/byte_level.h"
 #include "data/tokenizer/byte_words.h"
 #include "data/tokenizer/sentencepiece_model.h"
@@ -29,6 +30,11 @@ Result<std::string> read_whole_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file.read(text.data(), static_cast<std::streamsize>(size_bytes)))
     return fail(ErrorCode::io, "the file could not be read", path.string());
+  // A tokenizer.model is not text.
+  const auto foreign = path.extension() == ".json" ? foreign_content_of(text) : stand_in_of(text);
+  if (foreign)
+    return fail(ErrorCode::bad_file, fmt::format("the content is {}", foreign->what), path.string(),
+                foreign->fix);
   return text;
 }
 

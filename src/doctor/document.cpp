@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/foreign_content.h"
 #include "doctor/key_tables.h"
 #include "spec/fields.h"
 #include "spec/json_reader.h"
@@ -277,6 +278,11 @@ Document open_document(const fs::path& path, std::vector<Finding>& findings) {
   const std::string beginning = beginning_of(path);
   if (is_weights(beginning)) {
     document.kind = FileKind::weights;
+    return document;
+  }
+  if (const auto foreign = foreign_content_of(beginning)) {
+    tell(findings, "file-foreign", Severity::error, document,
+         {{"what", foreign->what}, {"fix", foreign->fix}});
     return document;
   }
   const std::size_t first = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");

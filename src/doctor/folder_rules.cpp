@@ -42,6 +42,11 @@ std::string file_of(const std::string& path) {
   return fs::path(path).filename().string();
 }
 
+void tell_broken(Diagnosis& diagnosis, std::string file, const Error& error) {
+  tell(diagnosis, "weights-broken", Severity::error, std::move(file), "",
+       {{"what", error.what}, {"where", error.where}, {"fix", error.fix}});
+}
+
 std::string_view how_text(bool is_whole) {
   return is_whole ? "@look.whole" : "@look.sampled";
 }
@@ -50,9 +55,7 @@ std::string_view how_text(bool is_whole) {
 void check_values(io::FileSystem& files, const std::vector<io::SafetensorsHeader>& headers,
                   const std::string& file, Diagnosis& diagnosis) {
   const auto seen = io::look_at_values(files, headers, most_value_bytes);
-  if (!seen)
-    return tell(diagnosis, "weights-broken", Severity::error, file, "",
-                {{"what", seen.error().what}, {"where", seen.error().where}});
+  if (!seen) return tell_broken(diagnosis, file, seen.error());
   const std::vector<Slot> read = {{"read", amount(static_cast<double>(seen->read_bytes))},
                                   {"total", amount(static_cast<double>(seen->total_bytes))},
                                   {"how", std::string(how_text(seen->is_whole()))}};
@@ -70,9 +73,7 @@ void check_values(io::FileSystem& files, const std::vector<io::SafetensorsHeader
 void check_tied(io::FileSystem& files, const io::FoundTensor& head,
                 const io::FoundTensor& embedding, const std::string& file, Diagnosis& diagnosis) {
   const auto alike = io::compare_tensors(files, head, embedding, most_value_bytes);
-  if (!alike)
-    return tell(diagnosis, "weights-broken", Severity::error, file, "",
-                {{"what", alike.error().what}, {"where", alike.error().where}});
+  if (!alike) return tell_broken(diagnosis, file, alike.error());
   const std::string bytes = amount(static_cast<double>(head.entry.size_bytes()));
   if (!alike->is_equal)
     return tell(diagnosis, "tied-heads-differ", Severity::error, file, head.entry.name,
@@ -160,9 +161,7 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
   const bool has_index = files.exists(io::join_path(folder, "model.safetensors.index.json"));
   if (!is_folder && !has_index) {
     const auto header = io::read_safetensors_header(files, path);
-    if (!header)
-      return tell(diagnosis, "weights-broken", Severity::error, file_of(path), "",
-                  {{"what", header.error().what}, {"where", header.error().where}});
+    if (!header) return tell_broken(diagnosis, file_of(path), header.error());
     if (is_adapter(*header, file_of(path)))
       return check_adapter(files, inputs, *header, folder, diagnosis);
     if (inputs.model) compare(files, {*header}, *inputs.model, file_of(path), diagnosis);
@@ -172,13 +171,10 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
   if (!scan) {
     // A folder to be trained from scratch, or a case without weights.
     if (scan.error().code != ErrorCode::not_found)
-      tell(diagnosis, "weights-broken", Severity::error, file_of(folder), "",
-           {{"what", scan.error().what}, {"where", scan.error().where}});
+      tell_broken(diagnosis, file_of(folder), scan.error());
     return;
   }
-  for (const Error& problem : scan->problems)
-    tell(diagnosis, "weights-broken", Severity::error, file_of(folder), "",
-         {{"what", problem.what}, {"where", problem.where}});
+  for (const Error& problem : scan->problems) tell_broken(diagnosis, file_of(folder), problem);
   for (const std::string& warning : scan->warnings)
     tell(diagnosis, "weights-odd", Severity::warning, file_of(folder), "", {{"what", warning}});
   if (scan->problems.empty() && inputs.model)

@@ -14,6 +14,7 @@ constexpr std::array wordings = {
     Wording{"file-no-file",
             {"{path} is neither a file nor a folder", "{path} 既不是文件也不是文件夹"},
             {}},
+    Wording{"file-foreign", {"the content is {what}", "文件内容是{what}"}, {"{fix}", "{fix}"}},
     Wording{"file-unreadable", {"the file cannot be read: {what}", "无法读取该文件：{what}"}, {}},
     Wording{"file-unrecognised",
             {"this is none of the files that doctor knows, by its content",

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/foreign_content.h"
 #include "base/units.h"
 
 namespace underkeel::io {
@@ -208,6 +209,9 @@ Result<std::string> FileSystem::read_text(const std::string& path, std::int64_t 
                 path);
   std::string text(static_cast<std::size_t>(size), '\0');
   UK_TRY_VOID(file.read(std::as_writable_bytes(std::span(text)), 0));
+  if (const auto foreign = foreign_content_of(text))
+    return fail(ErrorCode::bad_file, fmt::format("the content is {}", foreign->what), path,
+                foreign->fix);
   return text;
 }
 

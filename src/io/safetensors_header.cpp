@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/foreign_content.h"
 #include "base/units.h"
 #include "io/safetensors.h"
 #include "io/safetensors_types.h"
@@ -271,12 +272,16 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, const 
 Result<SafetensorsHeader> read_safetensors_header(FileSystem& files, const std::string& path) {
   UK_TRY(file, files.open(path));
   UK_TRY(file_size_bytes, file.size_bytes());
+  std::string start(static_cast<std::size_t>(std::min<std::int64_t>(file_size_bytes, 512)), '\0');
+  UK_TRY_VOID(file.read(std::as_writable_bytes(std::span(start)), 0));
+  if (const auto foreign = stand_in_of(start))
+    return fail(ErrorCode::bad_file, fmt::format("the content is {}", foreign->what), path,
+                foreign->fix);
   if (file_size_bytes < 8)
     return fail(ErrorCode::bad_file,
                 fmt::format("file of {} bytes; a safetensors file has at least 8", file_size_bytes),
                 path, std::string(reload_hint));
-  std::array<std::byte, 8> first_bytes{};
-  UK_TRY_VOID(file.read(first_bytes, 0));
+  const auto first_bytes = std::as_bytes(std::span(start)).first<8>();
   UK_TRY(header_bytes, safetensors_header_bytes(first_bytes, path, file_size_bytes));
   std::string json(static_cast<std::size_t>(header_bytes), '\0');
   UK_TRY_VOID(file.read(std::as_writable_bytes(std::span(json)), 8));

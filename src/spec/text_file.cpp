@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/foreign_content.h"
+
 namespace underkeel::spec {
 
 Result<std::string> read_text_file(const std::filesystem::path& file) {
@@ -31,6 +33,9 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
                 fmt::format("the file has more than {} bytes; a configuration is far smaller",
                             longest_bytes),
                 file.string());
+  if (const auto foreign = foreign_content_of(text))
+    return fail(ErrorCode::bad_file, fmt::format("the content is {}", foreign->what), file.string(),
+                foreign->fix);
   return text;
 }
 

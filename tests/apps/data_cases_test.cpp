@@ -198,6 +198,17 @@ TEST_F(DataCases, WhoseContentIsNotWhatTheNameSaysAreRefused) {
        "the records seem to be a list under `data`"},
       {"log.json", std::string("\xFF\xFE[\0", 4), "content is UTF-16 text, name ends in .json",
        "iconv"},
+      {"log.json", std::string("\xFF\xFE\0\0[\0\0\0", 8), "content is UTF-32 text",
+       "iconv -f UTF-32"},
+      {"log.jsonl", std::string("{\0\"\0a\0", 6),
+       "content is UTF-16 text without a byte-order mark, name ends in .jsonl",
+       "iconv -f UTF-16LE"},
+      {"log.csv", std::string("\0\0\0a\0\0\0,", 8), "content is UTF-32 text without", "UTF-32BE"},
+      {"log.jsonl", "\n<!DOCTYPE html>\n<html></html>\n",
+       "content is a web page (HTML), name ends in .jsonl", "download the file itself"},
+      {"log.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 123456\n",
+       "content is a Git LFS pointer, not the file itself, which has 123,456 bytes",
+       "git lfs pull"},
       {"log.json", std::string("\x1F\x8B\x08\0", 4), "content is compressed by gzip", "gunzip"},
       {"log.csv", std::string("PK\x03\x04xl", 6), "content is a zip archive", "write a .csv"},
       {"log.jsonl", "PAR1....", "content is Parquet, name ends in .jsonl", "to_json"},
@@ -227,6 +238,61 @@ TEST_F(DataCases, WhoseContentIsNotWhatTheNameSaysAreRefused) {
       EXPECT_THAT(ran.out, HasSubstr("skipped the byte-order mark"));
     }
   }
+}
+
+TEST_F(DataCases, WhoseDescriptionIsWrongAreRefusedWithItsLine) {
+  write_text(made_.data / "talk.jsonl", talks);
+  write_text(made_.data / "TALK.JSONL", talks);
+  const std::string info = (made_.data / "dataset_info.json").string();
+  const auto refuses = [&](const std::string& entry, const std::string& what,
+                           const std::string& where, const std::string& fix) {
+    SCOPED_TRACE(entry);
+    write_text(made_.data / "dataset_info.json", "{\"other\": {},\n\n \"log\": " + entry + "}");
+    expect_refused(what, fix);
+    EXPECT_THAT(plan().error, HasSubstr(where));
+    for (const Json& finding : Json::parse(doctor().out).at("findings"))
+      if (finding.at("id") == "data-unusable") {
+        EXPECT_THAT(finding.at("message").get<std::string>(), HasSubstr(where));
+      }
+  };
+  refuses(R"({"file_name": ""})", "`file_name` of data set `log` is empty", info + ":3: log",
+          "a path below dataset_dir");
+  refuses(R"({"file_name": []})", "names no `file_name`", info + ":3: log", "NAME.jsonl");
+  refuses(R"({"file_name": "none.jsonl"})", "there is no such file", info + ":3: log",
+          "dataset_dir says where");
+  refuses(R"({"file_name": "TALK.JSONL"})", "the name ends in `.JSONL`; small letters are wanted",
+          info + ":3: log", "rename it to TALK.jsonl");
+  // OpenAI's messages under an entry without tags.
+  const std::string openai = R"("tags": {"role_tag": "role", "content_tag": "content")";
+  refuses(R"({"file_name": "talk.jsonl", "formatting": "sharegpt"})",
+          "the column `conversations` is in no record", info + ":3: log",
+          R"("columns": {"messages": "messages"}, )" + openai);
+  refuses(
+      R"({"file_name": "talk.jsonl", "formatting": "sharegpt", "columns": {"messages": "messages"}})",
+      "message 1 has no text `from`; it has `content`, `role`; messages of OpenAI's kind want " +
+          openai,
+      "talk.jsonl:1", "columns and tags");
+}
+
+TEST_F(DataCases, WithoutADescriptionAreRefusedWithOneToWrite) {
+  write("log.jsonl", pairs);
+  std::filesystem::remove(made_.data / "dataset_info.json");
+  for (const auto& entry : std::filesystem::directory_iterator(made_.data))
+    if (entry.path().filename() != "log.jsonl") std::filesystem::remove(entry.path());
+
+  expect_refused("there is no dataset_info.json; the folder holds 1 data file, the first log.jsonl",
+                 R"({"log": {"file_name": "log.jsonl"}})");
+
+  std::filesystem::remove_all(made_.data);
+  EXPECT_THAT(plan().error, HasSubstr("dataset_dir is no folder that is there"));
+}
+
+TEST_F(DataCases, AreNotReadWithATokenizerThatIsAPointer) {
+  write("log.jsonl", pairs);
+  write_text(made_.model / "tokenizer.json",
+             "version https://git-lfs.github.com/spec/v1\nsize 9\n");
+
+  expect_refused("the content is a Git LFS pointer", "git lfs pull");
 }
 
 TEST_F(DataCases, ThatEndInTheMiddleAreRefusedWithTheByteAndWhatIsWholeBefore) {

@@ -87,6 +87,35 @@ TEST(Document, SurvivesWhatIsNoFileOfOurs) {
   }
 }
 
+TEST(Document, SaysWhatAFileIsInPlaceOfWhatItShouldBe) {
+  using namespace std::string_literals;
+  struct Stand {
+    const char* name;
+    std::string content;
+    const char* says;
+    const char* says_chinese;
+  };
+  const Stand files_of_others[] = {
+      {"ds_config.json", "<!DOCTYPE html>\n<html>", "a web page (HTML)", "网页"},
+      {"config.json", "version https://git-lfs.github.com/spec/v1\nsize 650\n",
+       "a Git LFS pointer, not the file itself, which has 650 bytes", "Git LFS 指针"},
+      {"train.yaml", "m\0o\0d\0e\0"s, "UTF-16 text without a byte-order mark",
+       "UTF-16 文本，没有字节序标记"}};
+  for (const Stand& stand : files_of_others) {
+    Files files;
+    files.write(stand.name, stand.content);
+
+    const auto all = found(files.diagnose(), "file-foreign");
+
+    ASSERT_EQ(all.size(), 1u) << stand.name;
+    EXPECT_EQ(all[0].file, stand.name);
+    EXPECT_NE(message_of(all[0], Language::english).find(stand.says), std::string::npos);
+    EXPECT_NE(message_of(all[0], Language::chinese).find(stand.says_chinese), std::string::npos)
+        << message_of(all[0], Language::chinese);
+    EXPECT_FALSE(fix_of(all[0], Language::english).empty());
+  }
+}
+
 TEST(Document, IsNeitherAPipeNorADevice) {
   Files files;
   files.write("folder/file", "");

@@ -149,6 +149,22 @@ TEST(Folder, ReportsABrokenFileAndABrokenIndex) {
   EXPECT_FALSE(found(files.diagnose(), "weights-broken").empty());
 }
 
+TEST(Folder, NamesAPointerInPlaceOfWeights) {
+  Files files;
+  files.question.paths.push_back(files.at("model"));
+  test::write_text(files.at("model") / "config.json", model_json(tiny));
+  test::write_text(files.at("model") / "model.safetensors",
+                   "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 180864\n");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  const std::string text = says(diagnosis, "weights-broken");
+  EXPECT_NE(text.find("a Git LFS pointer, not the file itself, which has 180,864 bytes"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("git lfs pull"), std::string::npos) << text;
+}
+
 const char* adapter_json =
     R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]})";
 
