@@ -1,6 +1,7 @@
 #pragma once
 // Every key of a DeepSpeed config that DeepSpeed 0.19 knows, as data: where it belongs, its type, when
 // it acts, and what DeepSpeed does with what is wrong. A new key is one line of a table.
+// spec's deepspeed_keys() share the names alone: they say what this engine makes of a key; a test holds the names together.
 
 #include <cstdint>
 #include <limits>

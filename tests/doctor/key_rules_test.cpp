@@ -7,6 +7,7 @@
 #include "doctor/files.h"
 #include "doctor/key_tables.h"
 #include "spec/json_reader.h"
+#include "spec/run_keys.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -287,9 +288,15 @@ TEST(KeyRules, WarnOfAutoThatNeitherTrainerNorDeepspeedFillsIn) {
   expect_example({R"({"steps_per_print": "auto"})", "auto-nobody-fills", "steps_per_print",
                   Severity::warning, "neither the HF Trainer nor accelerate"},
                  false);
-  expect_example({R"({"zero_optimization": {"reduce_bucket_size": "auto"}})", "auto-is-absent",
-                  "zero_optimization.reduce_bucket_size", Severity::info, "default"},
-                 false);
+}
+
+TEST(KeyTables, KnowEveryKeyThatTheEnginesOwnReaderKnows) {
+  const SectionTable* top = find_section("");
+  const SectionTable* zero = find_section("zero_optimization");
+  for (const spec::RunKey& key : spec::deepspeed_keys())
+    EXPECT_NE(find_key(*top, key.key), nullptr) << key.key;
+  for (const spec::RunKey& key : spec::deepspeed_zero_keys())
+    EXPECT_NE(find_key(*zero, key.key), nullptr) << key.key;
 }
 
 TEST(KeyRules, SayNothingOfAConfigThatIsRight) {
