@@ -8,7 +8,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  # Paths below the tree are taken relative to it, so that a second checkout finds what the first compiled.
+  set(UNDERKEEL_CCACHE "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${CMAKE_SOURCE_DIR};CCACHE_NOHASHDIR=1;${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${UNDERKEEL_CCACHE}")
 endif()
 
 set(UNDERKEEL_SANITIZE "" CACHE STRING "Sanitizers to build with, such as address,undefined")

@@ -15,7 +15,7 @@ if(NOT DEFINED CMAKE_CUDA_COMPILER)
 endif()
 enable_language(CUDA)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${UNDERKEEL_CCACHE}")
 endif()
 
 # CMake 3.25 does not know how to ask nvcc 12 and later for C++20.

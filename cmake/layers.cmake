@@ -25,6 +25,13 @@ else()
   list(APPEND UNDERKEEL_EXCLUDE_comm "/nccl/")
 endif()
 
+# Not joined with others: tables under one name in each file, tokenizer parts named after what they undo, and
+# states of a private type (GCC warns of those in a file that it takes for a header), and a source with flags.
+file(GLOB UNDERKEEL_UNJOINED RELATIVE "${CMAKE_SOURCE_DIR}/src" src/doctor/wording_*.cpp src/doctor/reader_*.cpp
+     src/doctor/key_tables_*.cpp)
+list(APPEND UNDERKEEL_UNJOINED doctor/config_rules.cpp data/random_order.cpp data/tokenizer/decoder.cpp
+     data/tokenizer/normalizer.cpp exec/executor.cpp kernels/cuda/hopper.cpp)
+
 # Compiles `cpu/simd` sources once for each instruction set, into namespaces of that name; the
 # choice is made at run time (src/kernels/cpu/instruction_set.h). Only the matrix product knows bf16
 # pairs.
@@ -73,6 +80,7 @@ function(underkeel_add_layers layers_file)
     list(FILTER simd_sources INCLUDE REGEX "/cpu/simd/")
     list(FILTER sources EXCLUDE REGEX "/cpu/simd/")
     if(sources)
+      underkeel_join("${name}" "${CMAKE_SOURCE_DIR}/src" sources)
       add_library(underkeel_${name} STATIC ${sources})
       set(visibility PUBLIC)
       if(simd_sources)

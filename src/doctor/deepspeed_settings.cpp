@@ -21,9 +21,9 @@ Offload offload_of(const Value& config, std::string_view section, std::string_vi
   return device == "cpu" || is_old ? Offload::cpu : Offload::none;
 }
 
-class Reader {
+class SettingsReader {
  public:
-  Reader(const Value& config, double width) : config_(config), width_(width) {}
+  SettingsReader(const Value& config, double width) : config_(config), width_(width) {}
 
   /// One of the spellings of a bound; `auto_value` where it says "auto" and the width is known.
   double bound(std::string_view key, double fallback, double auto_value = -1) const {
@@ -78,7 +78,7 @@ DeepspeedSettings settings_of(const Value& config, const std::optional<RunFacts>
                               std::int64_t width) {
   DeepspeedSettings settings;
   const auto h = static_cast<double>(width);
-  const Reader reader(config, h);
+  const SettingsReader reader(config, h);
   settings.stage = stage_in(config);
   if (settings.stage >= 1)
     settings.optimizer = offload_of(config, "offload_optimizer", "cpu_offload");

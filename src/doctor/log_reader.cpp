@@ -148,10 +148,6 @@ std::optional<std::int64_t> step_before(std::string_view text, std::size_t end) 
   return std::nullopt;
 }
 
-bool has(std::string_view text, std::string_view words) {
-  return text.find(words) != std::string_view::npos;
-}
-
 }  // namespace
 
 std::string_view name_of(Place place) {

@@ -11,6 +11,10 @@
 
 namespace underkeel::doctor {
 
+inline bool has(std::string_view text, std::string_view words) {
+  return text.find(words) != std::string_view::npos;
+}
+
 /// "CUDA out of memory. Tried to allocate ...", in the wordings of torch 1.x and 2.x. Bytes; nothing where it is not said.
 struct OutOfMemory {
   std::optional<double> tried;

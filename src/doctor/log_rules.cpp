@@ -34,10 +34,6 @@ constexpr std::array messages = {
     Message{"log-json-comment", "json.decoder.JSONDecodeError"},
 };
 
-bool has(std::string_view text, std::string_view words) {
-  return text.find(words) != std::string_view::npos;
-}
-
 std::string size_or_dash(const std::optional<double>& bytes) {
   return bytes ? amount(*bytes) : "-";
 }

@@ -97,7 +97,7 @@ namespace {
 
 /// The rows that run, of one engine, the smallest change first; a few that are unsure when none runs.
 std::string table_of(const Diagnosis& diagnosis, Engine engine, Language language) {
-  constexpr std::size_t most_rows = 5;
+  constexpr std::size_t most_shown = 5;
   std::string text;
   std::size_t count = 0;
   bool any_runs = false;
@@ -106,7 +106,7 @@ std::string table_of(const Diagnosis& diagnosis, Engine engine, Language languag
   for (const Alternative& row : diagnosis.alternatives) {
     const bool is_wanted =
         any_runs ? row.verdict == Verdict::runs : row.verdict == Verdict::unknown;
-    if (row.engine != engine || !is_wanted || row.changes == 0 || count++ == most_rows) continue;
+    if (row.engine != engine || !is_wanted || row.changes == 0 || count++ == most_shown) continue;
     const auto margin = [](const std::optional<double>& bytes) {
       return bytes ? amount(*bytes) : std::string("-");
     };

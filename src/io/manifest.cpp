@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "io/json_fields.h"
 #include "io/plain_name.h"
+#include "io/safetensors_types.h"
 #include "io/strict_json.h"
 
 namespace underkeel::io {
@@ -19,7 +20,6 @@ namespace {
 
 constexpr std::string_view format_name = "underkeel-checkpoint";
 constexpr std::uint64_t format_version = 1;
-constexpr std::size_t most_dimensions = 64;
 
 std::string part_json(const FilePart& part) {
   return fmt::format(R"({{"begin": {}, "end": {}, "xxh3_64": "{}"}})", part.begin, part.end,

@@ -21,8 +21,6 @@ namespace {
 
 constexpr std::string_view reload_hint = "copy or download the file again";
 constexpr std::string_view metadata_key = "__metadata__";
-// Far above any model; bounds what one entry can make us keep.
-constexpr std::size_t most_dimensions = 64;
 
 std::string tensor_place(const std::string& path, std::string_view name) {
   return fmt::format("{}, tensor {}", path, printable(name));

@@ -2,12 +2,16 @@
 // Element types of the safetensors format; private to this layer.
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
 #include "tensor/dtype.h"
 
 namespace underkeel::io {
+
+/// Of a tensor. Far above any model; bounds what one entry of a file can make us keep.
+constexpr std::size_t most_dimensions = 64;
 
 struct SafetensorsType {
   std::string_view text;

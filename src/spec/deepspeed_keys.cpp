@@ -9,15 +9,15 @@ namespace {
 
 constexpr KeyUse no_effect = KeyUse::no_effect;
 constexpr KeyUse refused = KeyUse::refused;
-constexpr std::string_view off = "null|false|auto";
+constexpr std::string_view off_or_auto = "null|false|auto";
 
 constexpr std::array top_keys = {
     RunKey{"managed_gradient_accumulation", refused, "null|true", "the engine always accumulates"},
-    RunKey{"prescale_gradients", refused, off, "gradients are averaged after the sum"},
+    RunKey{"prescale_gradients", refused, off_or_auto, "gradients are averaged after the sum"},
     RunKey{"gradient_predivide_factor", refused, "null|1", "gradients are averaged after the sum"},
     RunKey{"gradient_allreduce_op", refused, "null|mean", "gradients are always averaged"},
     RunKey{"seq_parallel_communication_data_type"},
-    RunKey{"sparse_gradients", refused, off, "sparse gradients are not supported"},
+    RunKey{"sparse_gradients", refused, off_or_auto, "sparse gradients are not supported"},
     RunKey{"disable_allgather"},
     RunKey{"sequence_parallel_size", refused, "null|1|auto",
            "sequence parallelism is not supported"},
@@ -59,7 +59,7 @@ constexpr std::array zero_keys = {
     RunKey{"sub_group_size"},
     RunKey{"ignore_unused_parameters"},
     RunKey{"round_robin_gradients"},
-    RunKey{"legacy_stage1", refused, off, "DeepSpeed refuses it as well"},
+    RunKey{"legacy_stage1", refused, off_or_auto, "DeepSpeed refuses it as well"},
     RunKey{"use_all_reduce_for_fetch_params"},
     RunKey{"stage3_use_all_reduce_for_fetch_params"},
     RunKey{"allgather_sequential"},
@@ -74,13 +74,15 @@ constexpr std::array zero_keys = {
     RunKey{"enable_sanity_checks"},
     RunKey{"zero_hpz_partition_size", refused, "null|1|auto",
            "a second shard per node is not supported"},
-    RunKey{"zero_quantized_weights", refused, off, "quantised collectives are not supported"},
-    RunKey{"zero_quantized_nontrainable_weights", refused, off,
+    RunKey{"zero_quantized_weights", refused, off_or_auto,
            "quantised collectives are not supported"},
-    RunKey{"zero_quantized_gradients", refused, off, "quantised collectives are not supported"},
+    RunKey{"zero_quantized_nontrainable_weights", refused, off_or_auto,
+           "quantised collectives are not supported"},
+    RunKey{"zero_quantized_gradients", refused, off_or_auto,
+           "quantised collectives are not supported"},
     RunKey{"zeropp_loco_param", refused, "null|auto", "quantised collectives are not supported"},
     RunKey{"mics_shard_size", refused, "null|-1|auto", "MiCS is not supported"},
-    RunKey{"mics_hierarchical_params_gather", refused, off, "MiCS is not supported"},
+    RunKey{"mics_hierarchical_params_gather", refused, off_or_auto, "MiCS is not supported"},
     RunKey{"save_muon_momentum_buffer_in_memory"},
     RunKey{"zenflow", refused, "null|auto", "ZenFlow is not supported"},
 };

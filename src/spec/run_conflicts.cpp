@@ -9,7 +9,7 @@
 namespace underkeel::spec {
 namespace {
 
-constexpr std::string_view off = "null|false";
+constexpr std::string_view is_off = "null|false";
 
 /// `key` may not be set while `other` is.
 struct Conflict {
@@ -21,14 +21,14 @@ struct Conflict {
 };
 
 constexpr std::array conflicts = {
-    Conflict{"max_samples", "null", "streaming", off, "a stream has no first samples to count"},
-    Conflict{"use_galore", off, "deepspeed", "null",
+    Conflict{"max_samples", "null", "streaming", is_off, "a stream has no first samples to count"},
+    Conflict{"use_galore", is_off, "deepspeed", "null",
              "GaLore and a DeepSpeed config exclude each other"},
-    Conflict{"use_apollo", off, "deepspeed", "null",
+    Conflict{"use_apollo", is_off, "deepspeed", "null",
              "APOLLO and a DeepSpeed config exclude each other"},
-    Conflict{"resize_vocab", off, "quantization_bit", "null",
+    Conflict{"resize_vocab", is_off, "quantization_bit", "null",
              "embeddings of a quantised base cannot be resized"},
-    Conflict{"fp8", off, "quantization_bit", "null", "keep one of the two"}};
+    Conflict{"fp8", is_off, "quantization_bit", "null", "keep one of the two"}};
 
 /// Keys that mean something for one stage or kind of training alone.
 struct Belonging {
@@ -38,13 +38,13 @@ struct Belonging {
   std::string_view wanted;  // its value
 };
 constexpr std::array belongings = {
-    Belonging{"predict_with_generate", off, "stage", "sft"},
+    Belonging{"predict_with_generate", is_off, "stage", "sft"},
     Belonging{"adapter_name_or_path", "null", "finetuning_type", "lora"},
     Belonging{"quantization_bit", "null", "finetuning_type", "lora"},
-    Belonging{"use_rslora", off, "finetuning_type", "lora"},
-    Belonging{"use_dora", off, "finetuning_type", "lora"},
+    Belonging{"use_rslora", is_off, "finetuning_type", "lora"},
+    Belonging{"use_dora", is_off, "finetuning_type", "lora"},
     Belonging{"loraplus_lr_ratio", "null", "finetuning_type", "lora"},
-    Belonging{"pissa_init", off, "finetuning_type", "lora"}};
+    Belonging{"pissa_init", is_off, "finetuning_type", "lora"}};
 
 }  // namespace
 
@@ -68,11 +68,11 @@ void check_conflicts(RunReading& reading) {
                              "remove it");
   }
   const double held_out = reading.run.evaluation.validation_size;
-  if (is_set("streaming", off) && held_out > 1e-6 && held_out < 1)
+  if (is_set("streaming", is_off) && held_out > 1e-6 && held_out < 1)
     reading.fields.problem("val_size",
                            fmt::format("{} of a stream is unknown: it has no length", held_out),
                            "write a number of records above 1");
-  if (is_set("streaming", off) && reading.run.max_steps <= 0)
+  if (is_set("streaming", is_off) && reading.run.max_steps <= 0)
     reading.fields.problem("streaming", "a stream has no end: max_steps is wanted",
                            "write max_steps");
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "device/thread_pool.h"
 #include "exec/arena.h"
@@ -26,20 +26,16 @@ namespace underkeel::train {
 
 namespace {
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 /// Seconds of one call: calls for about `seconds`, after one that is not counted. Each returns once done.
 Result<double> seconds_of(double seconds, const std::function<Result<void>()>& call) {
   UK_TRY_VOID(call());
-  const double began_s = now_s();
+  const double began_s = steady_now_s();
   std::int64_t count = 0;
-  while (count == 0 || now_s() - began_s < seconds) {
+  while (count == 0 || steady_now_s() - began_s < seconds) {
     UK_TRY_VOID(call());
     ++count;
   }
-  return (now_s() - began_s) / static_cast<double>(count);
+  return (steady_now_s() - began_s) / static_cast<double>(count);
 }
 
 struct Product {
@@ -230,14 +226,15 @@ class Measurement {
     const std::span<std::byte> piece(memory.data(), static_cast<std::size_t>(piece_bytes));
     for (std::size_t i = 0; i < piece.size(); ++i)
       piece[i] = static_cast<std::byte>(i * 2654435761u >> 24);
-    double began_s = now_s();
+    double began_s = steady_now_s();
     {
       UK_TRY(file, files.create(path));
       for (std::int64_t i = 0; i < pieces; ++i) UK_TRY_VOID(file.write(piece, i * piece_bytes));
       UK_TRY_VOID(file.sync());
       UK_TRY_VOID(file.close());
     }
-    report_.machine.disk_bytes_per_s = add("disk, written and synced", size, now_s() - began_s);
+    report_.machine.disk_bytes_per_s =
+        add("disk, written and synced", size, steady_now_s() - began_s);
     // Pages that are on the disk can be dropped; where they are not, the rate is that of memory.
     if (const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC); descriptor >= 0) {
       ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
@@ -256,9 +253,9 @@ class Measurement {
       for (const Result<void>& result : results) UK_TRY_VOID(result);
       return {};
     };
-    began_s = now_s();
+    began_s = steady_now_s();
     UK_TRY_VOID(read_all());
-    add("disk, read by all cores", size, now_s() - began_s);
+    add("disk, read by all cores", size, steady_now_s() - began_s);
     UK_TRY(cached_s, seconds_of(request_.seconds, read_all));
     add("page cache, read by all cores", size, cached_s);
     return {};

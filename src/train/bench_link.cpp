@@ -1,12 +1,12 @@
 #include "train/bench_link.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "comm/device_collectives.h"
 #include "exec/arena.h"
@@ -15,10 +15,6 @@
 namespace underkeel::train {
 
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// One GPU's end of the measurement.
 class LinkRank {
@@ -38,12 +34,12 @@ class LinkRank {
     const auto gathers = [&](std::int64_t count, int calls) -> Result<double> {
       const ShardRange own = shard_of(count, control_.world_size(), control_.rank());
       UK_TRY_VOID(control_.barrier());
-      const double began_s = now_s();
+      const double began_s = steady_now_s();
       for (int i = 0; i < calls; ++i)
         UK_TRY_VOID(group->all_gather(vector(memory.data() + full_bytes, DType::bf16, own.size()),
                                       vector(memory.data(), DType::bf16, count), queue));
       UK_TRY_VOID(gpu->synchronize(queue));
-      return (now_s() - began_s) / calls;
+      return (steady_now_s() - began_s) / calls;
     };
     const auto measured = [&]() -> Result<LinkRate> {
       // As many calls on every rank: from the first rank's time of a few.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <thread>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/nearest_word.h"
 #include "base/random.h"
 #include "comm/communicator.h"
@@ -119,10 +119,6 @@ struct Batch {
   }
 };
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 plan::SegmentKind kind_of(std::int64_t micro, std::int64_t count) {
   if (count == 1) return plan::SegmentKind::micro_only;
   if (micro == 0) return plan::SegmentKind::micro_first;
@@ -178,9 +174,9 @@ class BenchRank {
   /// `gpu`: of the first rank; the others open their own.
   Result<BenchStepReport> run(std::shared_ptr<device::Gpu> gpu, int thread_count) {
     gpu_ = std::move(gpu);
-    const double began_s = now_s();
+    const double began_s = steady_now_s();
     UK_TRY_VOID(prepare(thread_count));
-    report_.start_s = now_s() - began_s;
+    report_.start_s = steady_now_s() - began_s;
     UK_TRY_VOID(take_steps());
     finish();
     if (gpu_) {
@@ -245,7 +241,7 @@ class BenchRank {
     targets *= ranks_.world_size();  // the same on every rank
     const float loss_scale = request_.run.precision == spec::Precision::f16 ? f16_loss_scale : 1.0f;
     for (std::int64_t step = 0; step <= request_.steps; ++step) {
-      const double began_s = now_s();
+      const double began_s = steady_now_s();
       for (std::int64_t i = 0; i < request_.accumulation_steps; ++i) {
         const Batch& batch = batches[static_cast<std::size_t>(i)];
         const exec::Inputs inputs =
@@ -258,7 +254,7 @@ class BenchRank {
       update.step_values = step_values(request_.run.optimizer, step, request_.steps + 1);
       update.loss_scale = loss_scale;
       UK_TRY(outputs, executor_->run(plan::SegmentKind::update, update));
-      if (step > 0) report_.step_s.push_back(now_s() - began_s);
+      if (step > 0) report_.step_s.push_back(steady_now_s() - began_s);
       double loss = 0;
       for (int rank = 0; rank < ranks_.world_size(); ++rank)
         loss +=
@@ -285,12 +281,12 @@ class BenchRank {
   /// Rounds of all micro-steps for floor_s seconds, the first third of which is for clocks and power to settle; a mean
   /// of the rest. The first round looks for overflows; false: there are some.
   Result<bool> measure_floor(int pieces) {
-    const double began_s = now_s();
+    const double began_s = steady_now_s();
     double total_s = 0;
     std::int64_t rounds = 0;
-    for (bool is_first = true; now_s() - began_s < request_.floor_s || rounds == 0;
+    for (bool is_first = true; steady_now_s() - began_s < request_.floor_s || rounds == 0;
          is_first = false) {
-      const bool counts = !is_first && now_s() - began_s >= request_.floor_s / 3;
+      const bool counts = !is_first && steady_now_s() - began_s >= request_.floor_s / 3;
       for (std::size_t i = 0; i < batches_.size(); ++i) {
         const plan::SegmentKind kind =
             kind_of(static_cast<std::int64_t>(i), static_cast<std::int64_t>(batches_.size()));

@@ -4,10 +4,6 @@
 
 namespace underkeel::train {
 
-std::string stored_name(plan::StatePart part, const std::string& tensor) {
-  return plan::stored_name(part, tensor);
-}
-
 std::optional<CheckpointFiles::Place> CheckpointFiles::find(const std::string& name) const {
   for (std::size_t i = 0; i < files.size(); ++i)
     if (const io::TensorEntry* entry = files[i].layout.find(name)) return Place{i, entry};
@@ -27,7 +23,7 @@ Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
   const auto specs = [&](plan::StatePart part, DType type) {
     std::vector<io::TensorSpec> tensors;
     for (const spec::Parameter& parameter : parameters)
-      tensors.push_back({.name = train::stored_name(part, parameter.name),
+      tensors.push_back({.name = plan::stored_name(part, parameter.name),
                          .type = type,
                          .shape = parameter.shape()});
     return tensors;

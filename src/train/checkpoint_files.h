@@ -16,9 +16,6 @@
 
 namespace underkeel::train {
 
-/// "model.norm.weight" for weights; "exp_avg.model.norm.weight" and so on for the other parts.
-std::string stored_name(plan::StatePart part, const std::string& tensor);
-
 struct CheckpointContent {
   DType weight_type = DType::f32;
   DType state_type = DType::f32;  // of moments, and of the weights where they are not exported

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "io/safetensors.h"
+#include "plan/stored_name.h"
 #include "train/checkpoint_files.h"
 #include "train/model_source.h"
 
@@ -29,10 +30,10 @@ CheckpointSource::CheckpointSource(io::FileSystem& files, io::FoundCheckpoint ch
 
 Result<void> CheckpointSource::read(const plan::UnitTensor& tensor, plan::StatePart part,
                                     std::int64_t begin, std::int64_t end, float* into) {
-  auto found = tensors_.find(stored_name(part, tensor.name));
+  auto found = tensors_.find(plan::stored_name(part, tensor.name));
   if (part == plan::StatePart::weights) {
     // The master copy is the exact value; the weights are it, rounded.
-    const auto master = tensors_.find(stored_name(plan::StatePart::master, tensor.name));
+    const auto master = tensors_.find(plan::stored_name(plan::StatePart::master, tensor.name));
     if (master != tensors_.end()) found = master;
   } else if (part == plan::StatePart::master && found == tensors_.end()) {
     found = tensors_.find(tensor.name);
@@ -40,7 +41,7 @@ Result<void> CheckpointSource::read(const plan::UnitTensor& tensor, plan::StateP
   if (found == tensors_.end())
     return fail(
         ErrorCode::bad_file,
-        fmt::format("the checkpoint has no `{}`", stored_name(part, tensor.name)),
+        fmt::format("the checkpoint has no `{}`", plan::stored_name(part, tensor.name)),
         checkpoint_.folder,
         part == plan::StatePart::weights
             ? "resume with the model that this checkpoint was made from"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "plan/stored_name.h"
 
 namespace underkeel::train {
 
@@ -72,11 +73,11 @@ Result<void> CheckpointWriter::make_files() {
 Result<void> CheckpointWriter::write(const plan::UnitTensor& tensor, plan::StatePart part,
                                      std::int64_t begin, std::int64_t end, DType type,
                                      const void* from) {
-  std::string name = stored_name(part, tensor.name);
+  std::string name = plan::stored_name(part, tensor.name);
   auto found = places_.find(name);
   if (found == places_.end() && part == plan::StatePart::weights) {
     // Weights that are not exported and have no master beside them are kept as the master that they are.
-    name = stored_name(plan::StatePart::master, tensor.name);
+    name = plan::stored_name(plan::StatePart::master, tensor.name);
     found = places_.find(name);
     if (found != places_.end() && *found->second.entry->type != type) return {};
   }

@@ -12,6 +12,7 @@
 #include "io/checkpoint.h"
 #include "io/model_files.h"
 #include "io/verify_folder.h"
+#include "plan/stored_name.h"
 #include "spec/model_spec.h"
 #include "train/expected_tensors.h"
 #include "train/model_source.h"
@@ -22,8 +23,6 @@ namespace underkeel::train {
 namespace {
 
 constexpr std::int64_t chunk_elements = 64 * kibibyte;
-constexpr std::int64_t largest_config_bytes = 16 * mebibyte;
-
 /// Where the values of one parameter lie.
 struct Place {
   std::string path;
@@ -47,9 +46,9 @@ struct Source {
 
 Source source_of(const io::FoundCheckpoint& checkpoint) {
   Source source{.folder = checkpoint.folder};
-  const std::string prefix = stored_name(plan::StatePart::master, "");
-  const std::string moment1 = stored_name(plan::StatePart::moment1, "");
-  const std::string moment2 = stored_name(plan::StatePart::moment2, "");
+  const std::string prefix = plan::stored_name(plan::StatePart::master, "");
+  const std::string moment1 = plan::stored_name(plan::StatePart::moment1, "");
+  const std::string moment2 = plan::stored_name(plan::StatePart::moment2, "");
   for (const io::CheckpointTensor& tensor : checkpoint.manifest.tensors) {
     Place place{.path = io::join_path(checkpoint.folder, tensor.file),
                 .type = tensor.type,
@@ -174,7 +173,7 @@ Result<void> write_side_files(io::FileSystem& files, const Source& source,
   return {};
 }
 
-struct Job {
+struct Export {
   const Source& source;
   const spec::ModelSpec& model;
   const CheckpointFiles& layout;
@@ -182,7 +181,7 @@ struct Job {
   const std::string& config_text;
 };
 
-Result<void> fill_folder(io::FileSystem& files, const Job& job, const std::string& folder,
+Result<void> fill_folder(io::FileSystem& files, const Export& job, const std::string& folder,
                          ExportReport& report) {
   UK_TRY_VOID(files.make_folders(folder));
   UK_TRY_VOID(write_side_files(files, job.source, job.config_text, folder));
@@ -257,11 +256,11 @@ Result<ExportReport> export_checkpoint(io::FileSystem& files, const ExportReques
   std::string target = request.into;
   while (target.size() > 1 && target.ends_with('/')) target.pop_back();
   const std::string temporary = fmt::format("{}.tmp-{}", target, getpid());
-  const Job job{.source = source,
-                .model = model,
-                .layout = layout,
-                .type = report.type,
-                .config_text = config_text};
+  const Export job{.source = source,
+                   .model = model,
+                   .layout = layout,
+                   .type = report.type,
+                   .config_text = config_text};
   const auto complete = [&]() -> Result<void> {
     UK_TRY_VOID(fill_folder(files, job, temporary, report));
     UK_TRY_VOID(files.remove_tree(target));  // empty, as check_target() found

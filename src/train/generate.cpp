@@ -1,7 +1,6 @@
 #include "train/generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "comm/communicator.h"
@@ -140,10 +140,6 @@ GenerationMemory memory_of(const plan::Plan& plan, const Lengths& lengths) {
   return memory;
 }
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 Result<std::string> folder_to_generate_from(const std::filesystem::path& model) {
@@ -202,7 +198,7 @@ Result<GenerateReport> generate(const GenerateRequest& request,
   const auto tell = [&](const std::string& part) {
     if (!part.empty()) sink(part);
   };
-  double began_s = now_s();
+  double began_s = steady_now_s();
   while (static_cast<std::int64_t>(tokens.size()) < max_rows) {
     const bool goes_on = request.keeps_cache && !report.tokens.empty();
     const std::size_t held = goes_on ? tokens.size() - 1 : 0;
@@ -222,7 +218,7 @@ Result<GenerateReport> generate(const GenerateRequest& request,
           folder, "`underkeel inspect --verify` names weights that are no numbers");
     const std::int32_t next =
         sample_token(outputs.logits, request.sampling, std::ssize(report.tokens));
-    const double ended_s = now_s();
+    const double ended_s = steady_now_s();
     (report.tokens.empty() ? report.prompt_s : report.tokens_s) += ended_s - began_s;
     began_s = ended_s;
     report.ended = std::find(ends.begin(), ends.end(), next) != ends.end();

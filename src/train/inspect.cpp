@@ -10,14 +10,14 @@
 #include "base/units.h"
 #include "io/model_files.h"
 #include "io/safetensors.h"
+#include "plan/stored_name.h"
 #include "train/checkpoint_files.h"
 #include "train/expected_tensors.h"
+#include "train/side_files.h"
 
 namespace underkeel::train {
 
 namespace {
-
-constexpr std::int64_t largest_config_bytes = 16 * mebibyte;
 
 class Inspector {
  public:
@@ -145,7 +145,7 @@ class Inspector {
     for (const io::CheckpointTensor& tensor : checkpoint.manifest.tensors)
       found[tensor.name] = &tensor;
     for (const io::ExpectedTensor& tensor : expected.tensors) {
-      const std::string name = stored_name(part, tensor.name);
+      const std::string name = plan::stored_name(part, tensor.name);
       const auto at = found.find(name);
       if (at == found.end()) {
         missing.push_back(name);

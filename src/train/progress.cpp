@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -15,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "train/run_log.h"
 
@@ -56,10 +56,6 @@ std::string bar_text(const ProgressFigures& figures, int columns, bool has_block
   for (int i = 0; i < columns; ++i)
     bar += i < full ? (has_blocks ? "\u2588" : "#") : (has_blocks ? "\u2591" : ".");
   return bar;
-}
-
-double steady_now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::string_view environment(const char* name) {

@@ -1,19 +1,15 @@
 #include "train/saver.h"
 
-#include <chrono>
-
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "comm/fault.h"
+#include "plan/stored_name.h"
 #include "train/matmul_memory.h"
 #include "train/model_card.h"
 
 namespace underkeel::train {
-
-double steady_now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 namespace {
 
@@ -42,7 +38,7 @@ std::int64_t own_bytes(const plan::Plan& plan, const CheckpointFiles& layout, in
       const ShardRange range = intersect({tensor.begin, tensor.begin + tensor.element_count}, own);
       for (const plan::StatePart part : {plan::StatePart::weights, plan::StatePart::master,
                                          plan::StatePart::moment1, plan::StatePart::moment2})
-        if (const auto place = layout.find(stored_name(part, tensor.name)))
+        if (const auto place = layout.find(plan::stored_name(part, tensor.name)))
           size_bytes += bytes_of(*place->entry->type, range.size());
     }
   }

@@ -59,7 +59,4 @@ class Saver {
   std::optional<Error> error_;
 };
 
-/// Seconds of a clock that only goes forward.
-double steady_now_s();
-
 }  // namespace underkeel::train

@@ -25,5 +25,6 @@ constexpr std::array<std::string_view, 12> side_files = {"generation_config.json
 
 /// No such file is larger; the largest tokenizers have about 40 MB.
 constexpr std::int64_t largest_side_file_bytes = 256 * mebibyte;
+constexpr std::int64_t largest_config_bytes = 16 * mebibyte;
 
 }  // namespace underkeel::train

@@ -12,7 +12,7 @@ namespace underkeel::train {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 ExtraFile* find_file(std::vector<ExtraFile>& files, std::string_view name) {
   const auto found = std::find_if(files.begin(), files.end(),
@@ -20,33 +20,33 @@ ExtraFile* find_file(std::vector<ExtraFile>& files, std::string_view name) {
   return found == files.end() ? nullptr : &*found;
 }
 
-Result<Json> parse_object(const ExtraFile& file) {
-  Json json = Json::parse(file.text, nullptr, false);
+Result<OrderedJson> parse_object(const ExtraFile& file) {
+  OrderedJson json = OrderedJson::parse(file.text, nullptr, false);
   if (!json.is_object())
     return fail(ErrorCode::bad_file, "the file is no JSON object", file.name,
                 "mend it in the model's folder");
   return json;
 }
 
-std::vector<std::int64_t> ids_in(const Json& json, const char* key) {
+std::vector<std::int64_t> ids_in(const OrderedJson& json, const char* key) {
   std::vector<std::int64_t> ids;
   if (!json.is_object() || !json.contains(key)) return ids;
-  const Json& value = json[key];
+  const OrderedJson& value = json[key];
   if (value.is_number_integer()) ids.push_back(value.get<std::int64_t>());
   if (value.is_array())
-    for (const Json& item : value)
+    for (const OrderedJson& item : value)
       if (item.is_number_integer()) ids.push_back(item.get<std::int64_t>());
   return ids;
 }
 
 // Sets ids where the tokenizer has a token and the file another, or none.
-bool set_id(Json& json, const char* key, const std::optional<data::SpecialToken>& token) {
+bool set_id(OrderedJson& json, const char* key, const std::optional<data::SpecialToken>& token) {
   if (!token || ids_in(json, key) == std::vector<std::int64_t>{token->id}) return false;
   json[key] = token->id;
   return true;
 }
 
-bool set_text(Json& json, const char* key, const std::optional<data::SpecialToken>& token) {
+bool set_text(OrderedJson& json, const char* key, const std::optional<data::SpecialToken>& token) {
   if (!token) return false;
   if (json.contains(key) && json[key].is_string() && json[key] == token->text) return false;
   if (json.contains(key) && json[key].is_object() && json[key].contains("content") &&
@@ -106,10 +106,10 @@ Result<void> change_tokenizer_config(const TemplateFiles& style, std::vector<Ext
     bool changed = set_text(json, "eos_token", style.end);
     changed |= set_text(json, "pad_token", style.padding);
     if (std::string_view(name) == "tokenizer_config.json") {
-      Json& more = json["additional_special_tokens"];
-      if (!more.is_array()) more = Json::array();
+      OrderedJson& more = json["additional_special_tokens"];
+      if (!more.is_array()) more = OrderedJson::array();
       for (const std::string& token : style.special_tokens) {
-        const bool is_there = std::any_of(more.begin(), more.end(), [&](const Json& item) {
+        const bool is_there = std::any_of(more.begin(), more.end(), [&](const OrderedJson& item) {
           return item == token || (item.is_object() && item.value("content", "") == token);
         });
         if (is_there) continue;
@@ -160,7 +160,7 @@ TemplateFiles template_files_of(const data::Tokenizer& tokenizer, const data::Ch
 std::vector<std::int64_t> end_tokens_of(const std::string& generation_config,
                                         const std::string& config) {
   for (const std::string& text : {generation_config, config}) {
-    const Json json = Json::parse(text, nullptr, false);
+    const OrderedJson json = OrderedJson::parse(text, nullptr, false);
     auto ids = ids_in(json, "eos_token_id");
     if (!ids.empty()) return ids;
   }

@@ -7,6 +7,7 @@
 
 #include <sys/wait.h>
 
+#include "support/places.h"
 #include "support/temporary_folder.h"
 #include "support/text_files.h"
 
@@ -22,8 +23,8 @@ struct Ran {
 inline Ran run_underkeel(const std::string& arguments) {
   const TemporaryFolder folder;
   const auto error_file = folder / "error";
-  const std::string command = std::string(UNDERKEEL_BINARY_DIR) + "/apps/underkeel " + arguments +
-                              " 2>" + error_file.string();
+  const std::string command =
+      test::in_build("apps/underkeel ") + arguments + " 2>" + error_file.string();
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
   Ran ran;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_line.h"
+#include "support/places.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
 #include "support/text_files.h"
@@ -31,7 +32,7 @@ class Report : public ::testing::Test {
   TemporaryFolder folder_;
   // Paths in the run file are from the source tree.
   const std::string plan_ = "--plan examples/tiny/finetune.yaml --ranks 2";
-  void SetUp() override { std::filesystem::current_path(source_folder()); }
+  void SetUp() override { std::filesystem::current_path(test::in_source("")); }
 };
 
 TEST_F(Report, ReplacesOnlyWhatItHasWritten) {
@@ -101,8 +102,7 @@ TEST_F(Report, SaysWhatItLacks) {
 }
 
 TEST_F(Report, WatchesUntilItIsStopped) {
-  Program program(
-      {std::string(UNDERKEEL_BINARY_DIR) + "/apps/underkeel", "report", run_folder(), "--watch"});
+  Program program({test::in_build("apps/underkeel"), "report", run_folder(), "--watch"});
   ASSERT_TRUE(
       program.wait_until([&] { return program.output().find("Ctrl-C") != std::string::npos; }));
   EXPECT_THAT(program.output(), ::testing::ContainsRegex("http://127\\.0\\.0\\.1:[0-9]+/"));
@@ -126,7 +126,7 @@ TEST_F(Report, PlanWritesThePageAndDrawsNoBarsIntoAPipe) {
 }
 
 TEST_F(Report, PlanDrawsBarsOnATerminal) {
-  const std::string binary = std::string(UNDERKEEL_BINARY_DIR) + "/apps/underkeel";
+  const std::string binary = test::in_build("apps/underkeel");
 
   // script (util-linux) gives the program a terminal.
   const Ended ended = run_program(

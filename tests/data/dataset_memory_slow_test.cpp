@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "data/dataset.h"
 #include "data/write_file.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 
 namespace underkeel::data {
@@ -31,7 +32,7 @@ TEST(TextDatasets, NeedNoMoreMemoryForALargerFile) {
     for (std::uint64_t word = 0; word < 8'000'000; ++word)
       file << words[random_word(1, 0, word) % 8] << (word % 200 == 199 ? "\n" : "");
   }
-  std::ifstream json(UNDERKEEL_SOURCE_DIR "/tests/data/goldens/tokenizer/gpt2/tokenizer.json");
+  std::ifstream json(test::in_source("tests/data/goldens/tokenizer/gpt2/tokenizer.json"));
   const auto tokenizer = Tokenizer::from_json(std::string(std::istreambuf_iterator<char>(json), {}),
                                               R"({"eos_token":"<|end|>"})");
   ASSERT_TRUE(tokenizer) << to_text(tokenizer.error());

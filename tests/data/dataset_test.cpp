@@ -7,6 +7,7 @@
 #include "data/random_order.h"
 #include "data/write_file.h"
 #include "io/faults.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 
 namespace underkeel::data {
@@ -22,7 +23,7 @@ constexpr std::int32_t begin_token = 257;
 
 // Bytes as ids, and two tokens behind them.
 Tokenizer byte_tokenizer(bool add_begin = false) {
-  std::ifstream file(UNDERKEEL_SOURCE_DIR "/tests/data/goldens/tokenizer/bytes/tokenizer.json");
+  std::ifstream file(test::in_source("tests/data/goldens/tokenizer/bytes/tokenizer.json"));
   const std::string json(std::istreambuf_iterator<char>(file), {});
   auto tokenizer = Tokenizer::from_json(
       json, std::string(R"({"eos_token":"<e>","bos_token":"<b>","add_bos_token":)") +

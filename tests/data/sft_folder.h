@@ -12,13 +12,14 @@
 #include "data/dataset.h"
 #include "data/template_tokens.h"
 #include "data/write_file.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 
 namespace underkeel::data {
 
 /// Ids are bytes; 256 and 257 are <s> and </s>, 258 and 259 <|im_start|> and <|im_end|>.
 inline Tokenizer byte_tokenizer_for(const Template& style) {
-  std::ifstream file(UNDERKEEL_SOURCE_DIR "/tests/data/goldens/tokenizer/bytes/tokenizer.json");
+  std::ifstream file(test::in_source("tests/data/goldens/tokenizer/bytes/tokenizer.json"));
   const std::string json(std::istreambuf_iterator<char>(file), {});
   const std::string config = R"({"bos_token":"<s>","eos_token":"</s>","added_tokens_decoder":{
                 "256":{"content":"<s>"},"257":{"content":"</s>"},

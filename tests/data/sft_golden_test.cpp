@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 #include "data/template_tokens.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 
 namespace underkeel::data {
@@ -15,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::filesystem::path goldens = UNDERKEEL_SOURCE_DIR "/tests/data/goldens/sft";
+const std::filesystem::path goldens = test::in_source("tests/data/goldens/sft");
 
 std::vector<Json> lines_of(const char* name) {
   std::ifstream file(goldens / name);

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "data/tokenizer_cases.h"
+#include "support/places.h"
 
 namespace underkeel::data {
 namespace {
@@ -15,10 +16,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::filesystem::path goldens = UNDERKEEL_SOURCE_DIR "/tests/data/goldens/tokenizer";
+const std::filesystem::path tokenizer_goldens = test::in_source("tests/data/goldens/tokenizer");
 
 Tokenizer golden(const char* style) {
-  auto tokenizer = Tokenizer::load(goldens / style);
+  auto tokenizer = Tokenizer::load(tokenizer_goldens / style);
   EXPECT_TRUE(tokenizer) << to_text(tokenizer.error());
   return *tokenizer;
 }
@@ -43,10 +44,10 @@ Error error_of(std::string_view json, std::string_view config = "") {
 class TokenizerGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(TokenizerGolden, GivesTheIdsAndTextsOfTheLibrary) {
-  EXPECT_GT(compare_cases(goldens / GetParam()), 60);
+  EXPECT_GT(compare_cases(tokenizer_goldens / GetParam()), 60);
 }
 
-INSTANTIATE_TEST_SUITE_P(Styles, TokenizerGolden, testing::ValuesIn(styles_in(goldens)),
+INSTANTIATE_TEST_SUITE_P(Styles, TokenizerGolden, testing::ValuesIn(styles_in(tokenizer_goldens)),
                          [](const auto& style) { return style.param; });
 
 TEST(Tokenizer, MergesTheEarliestPairFirst) {
@@ -132,7 +133,7 @@ TEST(Tokenizer, EncodesOneVeryLongPieceWithoutQuadraticWork) {
 
 TEST(Tokenizer, TakesSpecialTokensFromTheConfig) {
   const auto tokenizer = Tokenizer::from_json(
-      read(goldens / "gpt2/tokenizer.json"),
+      read(tokenizer_goldens / "gpt2/tokenizer.json"),
       R"({"bos_token":null,"eos_token":{"content":"<|end|>"},"pad_token":"<|pad|>","add_bos_token":true})");
 
   ASSERT_TRUE(tokenizer);
@@ -262,7 +263,7 @@ TEST(Tokenizer, SaysWhatAFolderOffersInsteadOfTokenizerJson) {
 }
 
 TEST(Tokenizer, TellsWhereAPipelineOfTheFileDiffersFromThatOfItsClass) {
-  const auto tokenizer = Tokenizer::from_json(read(goldens / "llama2/tokenizer.json"),
+  const auto tokenizer = Tokenizer::from_json(read(tokenizer_goldens / "llama2/tokenizer.json"),
                                               R"({"tokenizer_class":"LlamaTokenizerFast"})");
 
   EXPECT_THAT(tokenizer->notes(), testing::Contains(HasSubstr("LlamaTokenizerFast")));
@@ -313,7 +314,7 @@ TEST(Tokenizer, PutsALaterTemplateAroundAnEarlierOne) {
 }
 
 TEST(Tokenizer, GivesTheSameIdsWithoutItsWordCacheAndWithThePatternSpeltOtherwise) {
-  const std::string json = read(goldens / "qwen2/tokenizer.json");
+  const std::string json = read(tokenizer_goldens / "qwen2/tokenizer.json");
   // The same pattern in a group is none of those that have a matcher of their own.
   std::string other = json;
   for (const char* spelling : {R"("Regex":"(?i:)", R"("Regex": "(?i:)"}) {
@@ -330,7 +331,7 @@ TEST(Tokenizer, GivesTheSameIdsWithoutItsWordCacheAndWithThePatternSpeltOtherwis
   ASSERT_TRUE(by_regex) << to_text(by_regex.error());
 
   int count = 0;
-  std::ifstream lines(goldens / "qwen2/cases.jsonl");
+  std::ifstream lines(tokenizer_goldens / "qwen2/cases.jsonl");
   for (std::string line; std::getline(lines, line); ++count) {
     // The line itself is text as good as any.
     const auto expected = by_regex->encode(line);
@@ -342,7 +343,7 @@ TEST(Tokenizer, GivesTheSameIdsWithoutItsWordCacheAndWithThePatternSpeltOtherwis
 
 class SentencePieceFile : public testing::Test {
  protected:
-  std::string bytes = read(goldens / "model_always/tokenizer.model");
+  std::string bytes = read(tokenizer_goldens / "model_always/tokenizer.model");
   Error error() const {
     const auto tokenizer = Tokenizer::from_texts({.sentencepiece = bytes});
     EXPECT_FALSE(tokenizer);

@@ -9,7 +9,7 @@
 namespace underkeel::doctor {
 namespace {
 
-struct Example {
+struct RuleExample {
   const char* json;
   const char* id;
   Severity severity;
@@ -17,8 +17,8 @@ struct Example {
   int ranks = 1;
 };
 
-void expect_examples(std::span<const Example> examples) {
-  for (const Example& example : examples) {
+void expect_examples(std::span<const RuleExample> examples) {
+  for (const RuleExample& example : examples) {
     Files files;
     files.write("ds_config.json", example.json);
     files.question.ranks = example.ranks;
@@ -39,7 +39,7 @@ void expect_examples(std::span<const Example> examples) {
 TEST(ConfigRules, ExplainCombinationsThatDeepspeedRefusesOrPassesOver) {
   constexpr auto error = Severity::error;
   constexpr auto warning = Severity::warning;
-  const Example examples[] = {
+  const RuleExample examples[] = {
       {"{" BATCH R"("fp16": {"enabled": true}, "bf16": {"enabled": true}})", "fp16-and-bf16", error,
        "AssertionError"},
       {"{" BATCH R"("amp": {"enabled": true}, "zero_optimization": {"stage": 1}})", "amp-with-zero",
@@ -93,7 +93,7 @@ TEST(ConfigRules, ExplainCombinationsThatDeepspeedRefusesOrPassesOver) {
 TEST(ConfigRules, ExplainTheOptimizerAndTheScheduler) {
   constexpr auto error = Severity::error;
   constexpr auto warning = Severity::warning;
-  const Example examples[] = {
+  const RuleExample examples[] = {
       {"{" BATCH R"("optimizer": {"params": {}}})", "optimizer-without-type", error, "AdamW"},
       {"{" BATCH R"("optimizer": {"type": "AdamX"}})", "optimizer-must-be-torchs", warning,
        "torch.optim"},
@@ -124,7 +124,7 @@ TEST(ConfigRules, ExplainTheOptimizerAndTheScheduler) {
 }
 
 TEST(ConfigRules, CheckTheBatchEquationOfAConfigAlone) {
-  const Example examples[] = {
+  const RuleExample examples[] = {
       {R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,
            "gradient_accumulation_steps": 2})",
        "batch-equation", Severity::error, "4 x gradient_accumulation_steps 2 x 2 ranks", 2},
@@ -141,14 +141,14 @@ TEST(ConfigRules, CheckTheBatchEquationOfAConfigAlone) {
   EXPECT_TRUE(found(files.diagnose(), "batch-equation").empty());
 }
 
-constexpr const char* run_yaml =
+constexpr const char* plain_run =
     "model_name_or_path: m\noutput_dir: out\nstage: sft\ndo_train: true\nfinetuning_type: full\n"
     "dataset: d\ntemplate: empty\nbf16: true\nper_device_train_batch_size: 2\n"
     "gradient_accumulation_steps: 8\nlearning_rate: 5.0e-5\n";
 
 TEST(ConfigRules, NameEveryValueThatTheRunFileContradicts) {
   Files files;
-  files.write("train.yaml", run_yaml);
+  files.write("train.yaml", plain_run);
   files.write("ds_config.json", R"({"train_batch_size": 8,
     "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
     "gradient_clipping": 0.5,
@@ -177,7 +177,7 @@ TEST(ConfigRules, NameEveryValueThatTheRunFileContradicts) {
 
 TEST(ConfigRules, TellDefaultsOfDeepspeedThatReplaceTheRunFilesValuesUnseen) {
   Files files;
-  files.write("train.yaml", run_yaml);
+  files.write("train.yaml", plain_run);
   files.write("ds_config.json", R"({"optimizer": {"type": "AdamW"}, "bf16": {"enabled": "auto"}})");
 
   const auto lost = found(files.diagnose(), "run-value-lost");
@@ -189,7 +189,7 @@ TEST(ConfigRules, TellDefaultsOfDeepspeedThatReplaceTheRunFilesValuesUnseen) {
 
 TEST(ConfigRules, WarnOfAWarmUpThatAutoMakesZero) {
   Files files;
-  files.write("train.yaml", run_yaml);
+  files.write("train.yaml", plain_run);
   files.write("ds_config.json", R"({"bf16": {"enabled": "auto"},
     "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}})");
 
@@ -201,7 +201,7 @@ TEST(ConfigRules, WarnOfAWarmUpThatAutoMakesZero) {
 
 TEST(ConfigRules, KnowThatLlamaFactoryRefusesPureBf16AtStage3) {
   Files files;
-  files.write("train.yaml", std::string(run_yaml) + "pure_bf16: true\n");
+  files.write("train.yaml", std::string(plain_run) + "pure_bf16: true\n");
   files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
 
   EXPECT_EQ(found(files.diagnose(), "pure-bf16-at-stage-3").size(), 1u);

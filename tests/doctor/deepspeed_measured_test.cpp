@@ -15,18 +15,16 @@
 
 #include "doctor/deepspeed_memory.h"
 #include "doctor/shapes.h"
+#include "support/places.h"
 
 namespace underkeel::doctor {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* measured_rows =
-    UNDERKEEL_SOURCE_DIR "/bench/results/2026-11-deepspeed-peaks.jsonl";
-
 std::vector<Json> rows() {
   std::vector<Json> rows;
-  std::ifstream file(measured_rows);
+  std::ifstream file(test::in_source("bench/results/2026-11-deepspeed-peaks.jsonl"));
   for (std::string line; std::getline(file, line);) rows.push_back(Json::parse(line));
   return rows;
 }

@@ -56,4 +56,11 @@ inline std::string messages(const Diagnosis& diagnosis) {
   return text;
 }
 
+/// The English message and fix of the first finding of this id; all messages if there is none.
+inline std::string says(const Diagnosis& diagnosis, std::string_view id) {
+  const auto all = found(diagnosis, id);
+  if (all.empty()) return "no " + std::string(id) + ": " + messages(diagnosis);
+  return message_of(all[0], Language::english) + " / " + fix_of(all[0], Language::english);
+}
+
 }  // namespace underkeel::doctor

@@ -43,12 +43,6 @@ std::vector<std::pair<std::string, std::vector<std::int64_t>>> all_tensors(const
   return tensors;
 }
 
-std::string says(const Diagnosis& diagnosis, std::string_view id) {
-  const auto all = found(diagnosis, id);
-  if (all.empty()) return fmt::format("no {}: {}", id, messages(diagnosis));
-  return message_of(all[0], Language::english) + " / " + fix_of(all[0], Language::english);
-}
-
 Diagnosis with_weights(const Shape& shape, const std::string& content) {
   Files files;
   files.write("model.json", model_json(shape));

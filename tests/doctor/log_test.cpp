@@ -76,12 +76,6 @@ TEST(Log, SurvivesAnything) {
   }
 }
 
-std::string says(const Diagnosis& diagnosis, std::string_view id) {
-  const auto all = found(diagnosis, id);
-  if (all.empty()) return fmt::format("no {}: {}", id, messages(diagnosis));
-  return message_of(all[0], Language::english) + " / " + fix_of(all[0], Language::english);
-}
-
 TEST(Log, TellsFragmentationFromShortfall) {
   Files fragmented;
   fragmented.write("run.log", traceback("", old_wording));
@@ -95,12 +89,12 @@ TEST(Log, TellsFragmentationFromShortfall) {
 }
 
 TEST(Log, ReadsTheErrorsThatWordsAloneTell) {
-  struct Example {
+  struct LogExample {
     const char* text;
     const char* id;
     const char* says;
   };
-  const Example examples[] = {
+  const LogExample examples[] = {
       {"RuntimeError: CUDA error: out of memory\n", "", ""},
       {"Traceback (most recent call last):\n  x = t.pin_memory()\nRuntimeError: CUDA error: out of "
        "memory\n",
@@ -144,7 +138,7 @@ TEST(Log, ReadsTheErrorsThatWordsAloneTell) {
       {"json.decoder.JSONDecodeError: Expecting value\nValueError\n", "log-json-comment", "hjson"},
       {"RuntimeError: tracing error at step 12\n", "log-trace-order", "leaf_module"},
   };
-  for (const Example& example : examples) {
+  for (const LogExample& example : examples) {
     Files files;
     files.write("run.log", example.text);
     const Diagnosis diagnosis = files.diagnose();

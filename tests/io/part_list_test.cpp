@@ -6,7 +6,7 @@ namespace underkeel::io {
 namespace {
 
 /// A tensor of two ranks, one of a single rank, an empty one.
-Manifest small_manifest() {
+Manifest two_part_manifest() {
   Manifest manifest;
   manifest.files = {{"state.safetensors", 200, std::nullopt}};
   manifest.tensors = {
@@ -23,7 +23,7 @@ std::vector<RankParts> two_ranks() {
 }
 
 TEST(RankParts, AreSentAsTextAndMergedIntoTheManifest) {
-  Manifest manifest = small_manifest();
+  Manifest manifest = two_part_manifest();
   std::vector<RankParts> received;
   for (const RankParts& parts : two_ranks())
     received.push_back(parse_rank_parts(to_json(parts).value(), "rank").value());
@@ -39,7 +39,7 @@ TEST(RankParts, AreSentAsTextAndMergedIntoTheManifest) {
 }
 
 TEST(RankParts, ThatLeaveAHoleOrOverlapNameTheBytes) {
-  Manifest manifest = small_manifest();
+  Manifest manifest = two_part_manifest();
 
   auto ranks = two_ranks();
   ranks[1].entries.pop_back();

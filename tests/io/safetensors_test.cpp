@@ -9,6 +9,7 @@
 
 #include "io/faults.h"
 #include "io/temp_folder.h"
+#include "support/places.h"
 
 namespace underkeel::io {
 namespace {
@@ -234,7 +235,7 @@ std::vector<TensorSpec> golden_specs() {
 
 TEST(SafetensorsLayout, EqualsTheReferenceWriterByteForByte) {
   const std::string golden =
-      content_of(UNDERKEEL_SOURCE_DIR "/tests/io/golden/reference_writer.safetensors");
+      content_of(test::in_source("tests/io/golden/reference_writer.safetensors"));
   const TempFolder folder;
   FileSystem files;
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/listing.h"
+#include "support/places.h"
 #include "support/planned.h"
 
 namespace underkeel::planner {
@@ -37,8 +38,8 @@ TEST_P(ListingGolden, IsTheOneThatWasReviewed) {
   request.accumulation_steps = 1;
   request.max_evaluation_rows = 0;
   request.max_generation_rows = 0;
-  const std::string file = std::string(UNDERKEEL_SOURCE_DIR) + "/tests/planner/listings/stage" +
-                           std::to_string(GetParam()) + ".txt";
+  const std::string file =
+      test::in_source("tests/planner/listings/stage") + std::to_string(GetParam()) + ".txt";
 
   const std::string listing = plan::listing(make_plan(request));
 

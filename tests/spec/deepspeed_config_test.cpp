@@ -330,7 +330,7 @@ TEST_F(DeepspeedConfig, TakesAutoInTheOptimizerForTheRunFilesValues) {
   EXPECT_EQ(run->optimizer.learning_rate, 3e-4);
 }
 
-struct Refusal {
+struct ConfigRefusal {
   std::string json;
   std::string message;
 };
@@ -339,7 +339,7 @@ TEST_F(DeepspeedConfig, RefusesByNameWhatItCannotHonour) {
   const auto zero = [](const std::string& content) {
     return R"({"zero_optimization": {"stage": 3, )" + content + "}}";
   };
-  const std::vector<Refusal> refusals = {
+  const std::vector<ConfigRefusal> refusals = {
       {"[1]", "a JSON object is wanted"},
       {"{\"a\": }", "not valid JSON: `}` where a value is due"},
       {R"({"bf16": {}, "bf16": {}})", "key `bf16` is given twice"},
@@ -394,7 +394,7 @@ TEST_F(DeepspeedConfig, RefusesByNameWhatItCannotHonour) {
       {R"({"gradient_predivide_factor": 2.0})", "gradients are averaged after the sum"},
       {R"({"data_types": {"param_dtype": "bf16"}})", "bf16 is not the run's f32"},
   };
-  for (const Refusal& refusal : refusals) {
+  for (const ConfigRefusal& refusal : refusals) {
     const std::string text = text_of(read_with(refusal.json));
     EXPECT_NE(text.find(refusal.message), std::string::npos)
         << refusal.json << "\n"

@@ -10,6 +10,7 @@
 
 #include "spec/json_reader.h"
 #include "spec/model_spec.h"
+#include "support/places.h"
 
 namespace underkeel::spec {
 namespace {
@@ -36,7 +37,7 @@ std::string family(const std::string& architecture, const std::string& model_typ
                      architecture, model_type, extra.empty() ? "" : ", ", extra);
 }
 
-std::string error_of(const std::string& json) {
+std::string refusal_of(const std::string& json) {
   const auto model = parse_model_config(json, "config.json");
   return model ? "accepted" : to_text(model.error());
 }
@@ -54,7 +55,7 @@ TEST(ModelConfig, AcceptsAWidthThatHeadsDoNotDivideWhenTheHeadWidthIsGiven) {
 }
 
 TEST(ModelConfig, AgreesWithTransformersInNamesShapesWindowsAndConstants) {
-  const std::string text = text_of(UNDERKEEL_SOURCE_DIR "/tests/spec/goldens/families.json");
+  const std::string text = text_of(test::in_source("tests/spec/goldens/families.json"));
   const auto document = read_json(text, "families.json", JsonDialect::strict);
   ASSERT_TRUE(document.has_value()) << to_text(document.error());
   const Value* cases = document->root.find("cases");
@@ -104,8 +105,7 @@ TEST(ModelConfig, AgreesWithTransformersInNamesShapesWindowsAndConstants) {
 
 TEST(ModelConfig, ReadsEveryModelFolderOfTheGoldens) {
   int folders = 0;
-  for (const auto& folder :
-       std::filesystem::directory_iterator(UNDERKEEL_SOURCE_DIR "/tests/goldens")) {
+  for (const auto& folder : std::filesystem::directory_iterator(test::in_source("tests/goldens"))) {
     if (!std::filesystem::exists(folder.path() / "config.json")) continue;
     const auto model = read_model_config(folder.path());
     EXPECT_TRUE(model.has_value()) << to_text(model.error());
@@ -233,14 +233,14 @@ TEST(ModelConfig, FindsTheFamilyByModelTypeAloneAndByArchitectureAlone) {
 }
 
 TEST(ModelConfig, PassesOverKeysThatDoNotChangeTraining) {
-  EXPECT_EQ(error_of(llama(R"("pretraining_tp": 2, "use_cache": false, "_name_or_path": "x",
+  EXPECT_EQ(refusal_of(llama(R"("pretraining_tp": 2, "use_cache": false, "_name_or_path": "x",
     "transformers_version": "4.40.0", "unsloth_fixed": true, "attention_dropout": 0.0,
     "quantization_config": null, "auto_map": {"a": "b"})")),
             "accepted");
 }
 
 TEST(ModelConfig, TellsAllProblemsOfAFileAtOnce) {
-  const std::string text = error_of(
+  const std::string text = refusal_of(
       llama(R"("hidden_act": "gelu", "attention_dropout": 0.1, "num_key_value_heads": 3)"));
 
   EXPECT_EQ(text,
@@ -252,13 +252,13 @@ TEST(ModelConfig, TellsAllProblemsOfAFileAtOnce) {
             "where: config.json");
 }
 
-struct Refusal {
+struct ModelRefusal {
   std::string json;
   std::string message;
 };
 
 TEST(ModelConfig, RefusesByNameWhatItCannotHonour) {
-  const std::vector<Refusal> refusals = {
+  const std::vector<ModelRefusal> refusals = {
       {R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral"})",
        "error: `MixtralForCausalLM` is not supported\nwhere: config.json, architectures (line 1)\n"
        "try:   supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
@@ -316,8 +316,8 @@ TEST(ModelConfig, RefusesByNameWhatItCannotHonour) {
               R"("layer_types": ["full_attention", "sliding_attention"])"),
        "names sliding_attention, while use_sliding_window or sliding_window turns it off"},
   };
-  for (const Refusal& refusal : refusals) {
-    const std::string text = error_of(refusal.json);
+  for (const ModelRefusal& refusal : refusals) {
+    const std::string text = refusal_of(refusal.json);
     EXPECT_NE(text.find(refusal.message), std::string::npos)
         << refusal.json << "\n"
         << text << "\nwanted: " << refusal.message;
@@ -328,7 +328,7 @@ TEST(ModelConfig, RefusesRotaryEmbeddingsThatItCannotHonour) {
   const auto scaling = [](const std::string& content) {
     return llama("\"rope_scaling\": {" + content + "}");
   };
-  const std::vector<Refusal> refusals = {
+  const std::vector<ModelRefusal> refusals = {
       {scaling(R"("rope_type": "longrope", "factor": 2.0)"),
        "RoPE type `longrope` is not supported"},
       {scaling(R"("type": "su")"), "RoPE type `su` is not supported"},
@@ -360,8 +360,8 @@ TEST(ModelConfig, RefusesRotaryEmbeddingsThatItCannotHonour) {
              {"rope_type": "linear", "factor": 4.0})"),
        "`rope_scaling` and `rope_parameters` disagree"},
   };
-  for (const Refusal& refusal : refusals) {
-    const std::string text = error_of(refusal.json);
+  for (const ModelRefusal& refusal : refusals) {
+    const std::string text = refusal_of(refusal.json);
     EXPECT_NE(text.find(refusal.message), std::string::npos)
         << refusal.json << "\n"
         << text << "\nwanted: " << refusal.message;
@@ -376,15 +376,15 @@ TEST(ModelConfig, RefusesSizesThatCouldOverflow) {
        {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
         "num_attention_heads", "num_key_value_heads", "max_position_embeddings", "head_dim"}) {
     for (const char* value : {"0", "-1", "9223372036854775807", "2147483648"})
-      EXPECT_NE(error_of(with(key, value)).find("is out of range"), std::string::npos)
+      EXPECT_NE(refusal_of(with(key, value)).find("is out of range"), std::string::npos)
           << key << " " << value << "\n"
-          << error_of(with(key, value));
+          << refusal_of(with(key, value));
     for (const char* value : {"1e400", "99999999999999999999999999", "1.5", "\"32\"", "true"})
-      EXPECT_NE(error_of(with(key, value)).find("a whole number is wanted"), std::string::npos)
+      EXPECT_NE(refusal_of(with(key, value)).find("a whole number is wanted"), std::string::npos)
           << key << " " << value << "\n"
-          << error_of(with(key, value));
+          << refusal_of(with(key, value));
   }
-  EXPECT_NE(error_of(R"({"model_type": "llama", "num_attention_heads": 4096, "head_dim": 4096})")
+  EXPECT_NE(refusal_of(R"({"model_type": "llama", "num_attention_heads": 4096, "head_dim": 4096})")
                 .find("4096 heads of width 4096 are more than the 1048576 columns supported"),
             std::string::npos);
 }

@@ -1,6 +1,7 @@
 // The run file: what its keys mean, where values come from, and every refusal with its message.
 
 #include "spec/run_files.h"
+#include "support/places.h"
 
 namespace underkeel::spec {
 namespace {
@@ -255,7 +256,7 @@ TEST_F(RunFile, TakesTheTimeLimitOfCollectivesFromEitherKey) {
 }
 
 TEST_F(RunFile, ReadsTheExamplesAndTheCases) {
-  const std::filesystem::path source = UNDERKEEL_SOURCE_DIR;
+  const std::filesystem::path source = test::in_source("");
   for (const char* example : {"finetune.yaml", "pretrain.yaml"}) {
     const auto run =
         read_run_file(source / "examples/tiny" / example,
@@ -311,13 +312,13 @@ TEST_F(RunFile, RefusesWhatItDoesNotTrainYetAndSaysWhatItDoes) {
   EXPECT_EQ(dpo.error().what, "stage `dpo` is not supported");
 }
 
-struct Refusal {
+struct RunFileRefusal {
   std::string lines;
   std::string message;
 };
 
 TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
-  const std::vector<Refusal> refusals = {
+  const std::vector<RunFileRefusal> refusals = {
       {"bf16: true\nfp16: true", "bf16 and fp16 exclude each other"},
       {"fp16: true\npure_bf16: true", "fp16 and pure_bf16 exclude each other"},
       {"do_predict: true", "true is not honoured: prediction is not supported yet"},
@@ -364,7 +365,7 @@ TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
       {"deepspeed: missing.json", "missing.json: the file is not there"},
       {"deepspeed: 3", "a path or a mapping is wanted, 3 was found"},
   };
-  for (const Refusal& refusal : refusals) {
+  for (const RunFileRefusal& refusal : refusals) {
     const std::string text = text_of(read(minimal(refusal.lines + "\n")));
     EXPECT_NE(text.find(refusal.message), std::string::npos)
         << refusal.lines << "\n"

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "support/byte_tokenizer.h"
 #include "support/model_folder.h"
+#include "support/places.h"
 #include "support/text_files.h"
 
 namespace underkeel::test {
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path cases() {
-  return source_folder() / "tests/cases";
+  return in_source("tests/cases");
 }
 
 /// `name.jsonl` lines of words, each as many bytes long as asked.

@@ -10,6 +10,7 @@
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
 #include "support/model_folder.h"
+#include "support/places.h"
 #include "support/tensor_files.h"
 #include "support/text_files.h"
 #include "support/value_of.h"
@@ -96,8 +97,7 @@ TEST(Case, HasATokenizerWhoseIdsAreBytes) {
 
 TEST(Case, EveryCaseOfTheFolderIsAcceptedOnceCompleted) {
   int count = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(UNDERKEEL_SOURCE_DIR "/tests/cases")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::in_source("tests/cases"))) {
     if (!entry.is_directory()) continue;
     const auto name = entry.path().filename().string();
     for (const auto* run_file : {"train.yaml", "train_narrow.yaml", "train_wide.yaml"}) {
@@ -120,7 +120,7 @@ TEST(Case, EveryCaseOfTheFolderIsAcceptedOnceCompleted) {
 }
 
 TEST(Examples, EveryRunFileIsAccepted) {
-  std::filesystem::current_path(UNDERKEEL_SOURCE_DIR);
+  std::filesystem::current_path(in_source(""));
 
   for (const auto* file : {"examples/tiny/pretrain.yaml", "examples/tiny/finetune.yaml",
                            "examples/own_text/train.yaml", "examples/instructions/train.yaml"}) {

@@ -7,13 +7,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/places.h"
 #include "support/text_files.h"
 
 namespace underkeel::test {
 namespace {
 
 std::filesystem::path goldens() {
-  return source_folder() / "tests/goldens";
+  return in_source("tests/goldens");
 }
 
 std::vector<std::string> folders_with(std::string_view file) {

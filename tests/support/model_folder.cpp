@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "support/byte_tokenizer.h"
+#include "support/places.h"
 #include "support/tensor_files.h"
 #include "support/text_files.h"
 #include "support/value_of.h"
@@ -14,7 +15,7 @@
 namespace underkeel::test {
 
 std::string tiny_model_json() {
-  return read_text(source_folder() / "tests/cases/tiny_model.json");
+  return read_text(in_source("tests/cases/tiny_model.json"));
 }
 
 std::string complete_config(std::string_view model_json) {

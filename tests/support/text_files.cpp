@@ -1,16 +1,10 @@
 #include "support/text_files.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 
 namespace underkeel::test {
-
-std::filesystem::path source_folder() {
-  const char* const copy = std::getenv("UNDERKEEL_SOURCE_DIR");
-  return copy != nullptr ? copy : UNDERKEEL_SOURCE_DIR;
-}
 
 std::string read_text(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);

@@ -13,6 +13,7 @@
 
 #include "io/checkpoint.h"
 #include "support/case.h"
+#include "support/places.h"
 #include "support/program.h"
 #include "support/text_files.h"
 #include "support/value_of.h"
@@ -35,7 +36,7 @@ struct TrainOptions {
 /// The program: this build's, or the one that UNDERKEEL_BINARY names (scripts/gpu_check).
 inline std::string underkeel_binary() {
   const char* const copy = std::getenv("UNDERKEEL_BINARY");
-  return copy != nullptr ? copy : UNDERKEEL_BINARY_DIR "/apps/underkeel";
+  return copy != nullptr ? copy : test::in_build("apps/underkeel");
 }
 
 /// Whether every point of a sweep is wanted, not only some: UNDERKEEL_TEST_THOROUGH=1.

@@ -8,6 +8,7 @@
 #include "planner/planner.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
+#include "support/places.h"
 #include "train/e2e.h"
 
 namespace underkeel::test {
@@ -34,7 +35,7 @@ struct Seen {
 
 std::vector<Seen> watched_steps(const RunnableCase& made, TrainOptions options) {
   const fs::path log = made.folder / "heap_watch";
-  options.environment["LD_PRELOAD"] = UNDERKEEL_BINARY_DIR "/tests/libheap_watch.so";
+  options.environment["LD_PRELOAD"] = test::in_build("tests/libheap_watch.so");
   options.environment["HEAP_WATCH_LOG"] = log.string();
   const Ended ended = run_training(made, options, 120);
   if (ended.exit_code != 0) throw std::runtime_error(ended.output);

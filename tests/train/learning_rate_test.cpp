@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/golden.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 #include "support/value_of.h"
 
@@ -16,7 +17,7 @@ namespace {
 using spec::LearningRateSchedule;
 
 nlohmann::json goldens() {
-  std::ifstream file(UNDERKEEL_SOURCE_DIR "/tests/train/goldens/learning_rates.json");
+  std::ifstream file(test::in_source("tests/train/goldens/learning_rates.json"));
   return nlohmann::json::parse(file);
 }
 

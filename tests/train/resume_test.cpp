@@ -94,9 +94,9 @@ class SameRun : public testing::Test {
         {.run = run_, .model = model, .data = *resume.progress.data, .sequences_per_step = 8});
   }
   void write_config(const std::string& rope) {
-    std::string json = test::tiny_model_json();
-    json.insert(json.rfind('}'), rope);
-    test::write_text(folder_ / "config.json", test::complete_config(json));
+    std::string config = test::tiny_model_json();
+    config.insert(config.rfind('}'), rope);
+    test::write_text(folder_ / "config.json", test::complete_config(config));
   }
   test::TemporaryFolder folder_;
   io::FileSystem files_;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "spec/model_spec.h"
+#include "support/places.h"
 #include "support/tensor_files.h"
 #include "train/e2e.h"
 
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 const fs::path& curves() {
-  static const fs::path folder = UNDERKEEL_SOURCE_DIR "/tests/train/goldens/curves";
+  static const fs::path folder = test::in_source("tests/train/goldens/curves");
   return folder;
 }
 
@@ -57,8 +58,7 @@ void write_model(const fs::path& folder, const json& golden) {
     tensors[parameter.name] = stored(DType::f32, parameter.shape(),
                                      weights_of(parameter.name, parameter.element_count()));
   write_tensors(folder / "model.safetensors", tensors);
-  const fs::path tokenizer =
-      fs::path(UNDERKEEL_SOURCE_DIR) / golden.at("tokenizer").get<std::string>();
+  const fs::path tokenizer = test::in_source(golden.at("tokenizer").get<std::string>());
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
     fs::copy_file(tokenizer / file, folder / file);
 }
@@ -71,7 +71,7 @@ TEST_P(SampleCurve, IsThatOfTheTrainer) {
   write_model(folder / "model", golden);
   json run = golden.at("run");
   run["model_name_or_path"] = (folder / "model").string();
-  run["dataset_dir"] = UNDERKEEL_SOURCE_DIR "/" + golden.at("dataset_dir").get<std::string>();
+  run["dataset_dir"] = test::in_source(golden.at("dataset_dir").get<std::string>());
   run["output_dir"] = (folder / "out").string();
   write_text(folder / "run.json", run.dump());
 

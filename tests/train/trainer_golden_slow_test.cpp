@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/places.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
 #include "train/e2e.h"
@@ -21,8 +22,7 @@ using nlohmann::json;
 
 std::vector<std::string> golden_names() {
   std::vector<std::string> names;
-  for (const auto& entry :
-       fs::directory_iterator(UNDERKEEL_SOURCE_DIR "/tests/train/goldens/trainer"))
+  for (const auto& entry : fs::directory_iterator(test::in_source("tests/train/goldens/trainer")))
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -67,12 +67,12 @@ void expect_same_entry(const json& ours, const json& theirs) {
 class TrainerGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(TrainerGolden, IsReproducedFromTheSameRunFile) {
-  const json golden = json_of(fs::path(UNDERKEEL_SOURCE_DIR "/tests/train/goldens/trainer") /
-                              (GetParam() + ".json"));
+  const json golden =
+      json_of(fs::path(test::in_source("tests/train/goldens/trainer")) / (GetParam() + ".json"));
   TemporaryFolder folder;
   json run = golden.at("run");
-  run["model_name_or_path"] = UNDERKEEL_SOURCE_DIR "/examples/tiny/model";
-  run["dataset_dir"] = UNDERKEEL_SOURCE_DIR "/examples/tiny";
+  run["model_name_or_path"] = test::in_source("examples/tiny/model");
+  run["dataset_dir"] = test::in_source("examples/tiny");
   run["output_dir"] = (folder / "out").string();
   std::ofstream(folder / "run.json") << run;
 
