@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "command.h"
 #include "data/dataset_info.h"
+#include "data/sampler.h"
 #include "disk_need.h"
 #include "doctor/disk.h"
 #include "run_arguments.h"
@@ -71,6 +72,8 @@ std::int64_t bytes_below(const std::filesystem::path& folder) {
 doctor::DataFigures figures_of(const data::Datasets& datasets) {
   doctor::DataFigures figures;
   figures.samples = datasets.training->count();
+  figures.list_bytes = data::resident_bytes(datasets);
+  figures.order_bytes = data::Sampler::order_bytes(figures.samples);
   figures.longest = datasets.training->largest_tokens();
   if (datasets.evaluation)
     figures.longest = std::max(figures.longest, datasets.evaluation->largest_tokens());

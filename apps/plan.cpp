@@ -73,7 +73,7 @@ std::string total_text(const plan::Plan& plan, const planner::Room& room) {
   const std::int64_t outside = plan.overhead_bytes * planner::process_count(room.placement);
   std::string text = fmt::format(
       "host memory of a node: at most {}: {} of arenas, {} for code, libraries, "
-      "threads and heap of its process{} (a table's bound; train measures it)",
+      "threads, lists of samples and heap of its process{} (a table's bound; train measures it)",
       format_bytes(needed), format_bytes(needed - outside), format_bytes(outside),
       planner::process_count(room.placement) == 1 ? "" : "es");
   if (room.node)
@@ -166,7 +166,8 @@ Result<void> run(const Words& words) {
     for (const std::string& note : made.config.notes) fmt::print("note: {}\n", note);
   }
   if (made.shortage)
-    return tl::unexpected(planner::does_not_fit(plan, made.room, *made.shortage, made.advice));
+    return tl::unexpected(
+        planner::does_not_fit(plan, made.config, made.room, *made.shortage, made.advice));
   UK_TRY_VOID(check_disk(words.plan, made.model, made.config, plan, made.machine));
   if (!words.json && !words.listing) fmt::print("it fits\n");
   return {};

@@ -36,7 +36,7 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
   return outlook;
 }
 
-/// The data report and its notes; the longest samples go into the run, so that they are planned for.
+/// The data report and its notes; the sizes of the samples go into the run, so that they are planned for.
 Result<DataFacts> read_data(spec::RunConfig& config, const spec::ModelSpec& model,
                             const std::filesystem::path& folder) {
   io::FileSystem files;
@@ -49,7 +49,7 @@ Result<DataFacts> read_data(spec::RunConfig& config, const spec::ModelSpec& mode
                                             .thread_count = here.cores,
                                             .world_size = config.ranks,
                                             .memory_bytes = train::memory_for_data(room)}));
-  train::take_longest(data.datasets, config);
+  train::take_sizes(data.datasets, config);
   config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
   return DataFacts{
       .report = "data\n" + data.report + "\n",

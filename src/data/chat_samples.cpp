@@ -85,6 +85,12 @@ Result<void> ChatSamples::append(std::uint32_t record, std::vector<TokenWord>& w
   return {};
 }
 
+std::int64_t ChatSamples::resident_bytes() const {
+  return static_cast<std::int64_t>((records_.capacity() + pack_begins_.capacity()) *
+                                   sizeof(std::uint32_t)) +
+         store_->resident_bytes();
+}
+
 std::uint64_t ChatSamples::cut_checksum() const {
   io::Checksum checksum;
   checksum.update(std::as_bytes(std::span(records_)));

@@ -27,6 +27,7 @@ class ChatSamples final : public SampleSource {
 
   std::int64_t count() const override;
   std::int64_t largest_tokens() const override { return largest_tokens_; }
+  std::int64_t resident_bytes() const override;
   Result<void> read(std::int64_t index, Sample& into) const override;
   std::uint64_t cut_checksum() const override;
 

@@ -326,6 +326,13 @@ class Loader {
 
 }  // namespace
 
+std::int64_t resident_bytes(const Datasets& datasets) {
+  std::int64_t bytes = datasets.training->resident_bytes();
+  if (datasets.evaluation) bytes += datasets.evaluation->resident_bytes();
+  return bytes +
+         static_cast<std::int64_t>(datasets.untrained_samples.capacity() * sizeof(std::int64_t));
+}
+
 Result<Datasets> load_datasets(io::FileSystem& files, const Tokenizer& tokenizer,
                                const DatasetOptions& options) {
   return Loader(files, tokenizer, options).run();

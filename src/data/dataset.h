@@ -85,6 +85,9 @@ struct Datasets {
   std::vector<std::string> notes;               // for the user, once
 };
 
+/// Host memory that they keep as long as they live.
+std::int64_t resident_bytes(const Datasets& datasets);
+
 /// Reads and tokenises everything that the run needs. `files` and `tokenizer` must outlive the call.
 /// Order: file order; num_samples; max_samples; mixing; split; packing in batches.
 /// Errors: those of read_dataset_info() and read_records(); bad_config when nothing is left to

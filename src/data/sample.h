@@ -35,6 +35,8 @@ class SampleSource {
   virtual std::int64_t count() const = 0;
   /// The most tokens that a sample can have.
   virtual std::int64_t largest_tokens() const = 0;
+  /// Host memory that it keeps: lists of samples, and how long each stored record is.
+  virtual std::int64_t resident_bytes() const = 0;
   virtual Result<void> read(std::int64_t index, Sample& into) const = 0;
   /// Of all that makes samples out of stored records: the same for the same cut.
   virtual std::uint64_t cut_checksum() const = 0;

@@ -46,6 +46,8 @@ struct WindowSamples {
 /// Threads: may be used by several at once.
 class Sampler {
  public:
+  using Order = std::shared_ptr<const std::vector<std::uint32_t>>;
+
   /// Errors: bad_config without samples, or when drop_last leaves no batch.
   static Result<Sampler> make(const SamplerConfig& config);
 
@@ -56,6 +58,11 @@ class Sampler {
   /// Samples that come twice in an epoch to fill it; samples left out of it.
   std::int64_t filled_samples() const;
   std::int64_t left_out_samples() const;
+
+  /// Host memory that a rank keeps for the orders of this epoch and the next one.
+  static std::int64_t order_bytes(std::int64_t sample_count) {
+    return 2 * sample_count * static_cast<std::int64_t>(sizeof(Order::element_type::value_type));
+  }
 
   /// The updates of `epochs` epochs, rounded up.
   std::int64_t updates_for(double epochs) const;
@@ -69,7 +76,6 @@ class Sampler {
   WindowSamples window_at(DataPosition position) const;
 
  private:
-  using Order = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct LastOrder {
     std::mutex mutex;
     std::int64_t epoch = -1;

@@ -58,6 +58,12 @@ std::int64_t TextSamples::count() const {
   return static_cast<std::int64_t>(options_.packing ? blocks_.size() : order_.size());
 }
 
+std::int64_t TextSamples::resident_bytes() const {
+  return static_cast<std::int64_t>(order_.capacity() * sizeof(std::uint32_t) +
+                                   blocks_.capacity() * sizeof(Block)) +
+         store_->resident_bytes();
+}
+
 std::uint64_t TextSamples::cut_checksum() const {
   io::Checksum checksum;
   const auto add = [&](std::int64_t value) {

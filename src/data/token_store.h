@@ -19,6 +19,11 @@ class TokenStore {
 
   std::int64_t record_count() const { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t token_count() const { return token_count_; }
+  /// Host memory that it keeps.
+  std::int64_t resident_bytes() const {
+    return static_cast<std::int64_t>(lengths_.capacity() * sizeof(RecordLength) +
+                                     begins_.capacity() * sizeof(std::int64_t));
+  }
   /// Tokens of a record; 0 for one that was dropped.
   std::int64_t length_of(std::int64_t record) const {
     const RecordLength length = lengths_[static_cast<std::size_t>(record)];

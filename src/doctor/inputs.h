@@ -18,6 +18,8 @@ namespace underkeel::doctor {
 /// What a run's data are once they were read and tokenised; counts of training samples.
 struct DataFigures {
   std::int64_t samples = 0;
+  std::int64_t list_bytes = 0;   // host memory of their lists in a process
+  std::int64_t order_bytes = 0;  // and of their orders in each rank
   std::int64_t longest = 0;  // tokens of the longest sample after the cut-off, held-out ones too
   std::int64_t longest_uncut = 0;  // before it
   std::int64_t whole = 0;          // samples that lost nothing

@@ -183,8 +183,10 @@ Request request_on(const spec::HardwareSpec& machine, const Placement& placement
       run.threads_per_rank > 0
           ? run.threads_per_rank
           : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
-  request.overhead_bytes = process_overhead_bytes(
-      placement.ranks_are_processes ? 1 : placement.ranks_on_node, threads_per_rank);
+  const std::int64_t ranks_in_process = placement.ranks_are_processes ? 1 : placement.ranks_on_node;
+  request.overhead_bytes = process_overhead_bytes(ranks_in_process, threads_per_rank) +
+                           run.data.sample_list_bytes +
+                           ranks_in_process * run.data.sample_order_bytes;
   std::vector<plan::Decision> choices = choices_on(machine, placement, run, threads_per_rank);
   request.decisions.insert(request.decisions.begin(), choices.begin(), choices.end());
   return request;
@@ -272,8 +274,8 @@ std::optional<plan::Budget> budget_of(const plan::Plan& plan, const Room& room, 
                         room.node->reason)};
 }
 
-Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& shortage,
-                   const Advice& advice) {
+Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Room& room,
+                   const Shortage& shortage, const Advice& advice) {
   const MemorySpace space = shortage.space.value_or(largest_on_node(plan, room));
   Error error{.code = ErrorCode::does_not_fit};
   // Where rounded figures would read the same, the bytes tell.
@@ -293,6 +295,11 @@ Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& sho
   }
   if (const plan::Peak* peak = highest_peak(plan, space)) error.where = place_text(plan, *peak);
   error.fix = advice_text(advice, shortage.needed_bytes);
+  const std::int64_t samples = process_count(room.placement) * run.data.sample_list_bytes +
+                               room.placement.ranks_on_node * run.data.sample_order_bytes;
+  if (!shortage.space && samples > shortage.needed_bytes / 10)
+    error.fix += fmt::format("; {} of it are lists of samples: lower max_samples or num_samples",
+                             format_bytes(samples));
   return error;
 }
 
@@ -300,7 +307,8 @@ Result<void> check_fit(const plan::Plan& plan, const FitQuestion& question) {
   const Room room = room_of(question.run, question.machine, question.placement);
   const auto shortage = shortage_of(plan, room);
   if (!shortage) return {};
-  return tl::unexpected(does_not_fit(plan, room, *shortage, advise(question, *shortage)));
+  return tl::unexpected(
+      does_not_fit(plan, question.run, room, *shortage, advise(question, *shortage)));
 }
 
 Result<void> check_shortest(const FitQuestion& question) {

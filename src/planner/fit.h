@@ -91,8 +91,8 @@ struct Advice {
 Advice advise(const FitQuestion& question, const Shortage& shortage);
 
 /// does_not_fit as the user sees it: peak and budget, the operation, the holders, changes that fit.
-Error does_not_fit(const plan::Plan& plan, const Room& room, const Shortage& shortage,
-                   const Advice& advice);
+Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Room& room,
+                   const Shortage& shortage, const Advice& advice);
 
 /// `plan` is make_plan_on() of the same question.
 /// Errors:  does_not_fit.

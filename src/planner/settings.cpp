@@ -78,6 +78,8 @@ std::optional<ChangedRun> read_changed(const spec::RunConfig& run,
     if (!read) continue;
     changed.run = std::move(*read);
     changed.run.data.longest_sample = run.data.longest_sample;
+    changed.run.data.sample_list_bytes = run.data.sample_list_bytes;
+    changed.run.data.sample_order_bytes = run.data.sample_order_bytes;
     return changed;
   }
   return std::nullopt;

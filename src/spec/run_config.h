@@ -118,6 +118,10 @@ struct DataConfig {
   // Tokens of the longest sample, held-out ones too, once the data have been read; until then
   // cutoff_tokens bounds it.
   std::optional<std::int64_t> longest_sample;
+  // Host memory for the samples, known once the data have been read: their lists in each process, and the orders
+  // of this epoch and the next in each rank.
+  std::int64_t sample_list_bytes = 0;
+  std::int64_t sample_order_bytes = 0;
 };
 
 /// A value in force and where it came from, for the table that `train` and `plan` print.

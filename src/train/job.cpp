@@ -76,8 +76,7 @@ MemoryToCome memory_to_come(const Job& job) {
           .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
           .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
           .log_bytes = 2 * mebibyte + log_history_bytes(job),
-          .order_bytes = ranks * 2 * job.datasets.training->count() *
-                         static_cast<std::int64_t>(sizeof(std::uint32_t)),
+          .order_bytes = ranks * job.run.data.sample_order_bytes,
           .driver_bytes = job.gpu ? driver_host_bytes(job) : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 20 * mebibyte : 0};
 }
@@ -91,7 +90,7 @@ void take_data(RunData data, Job& job) {
   job.data_report = std::move(data.report);
   job.notes = job.run.notes;
   job.notes.insert(job.notes.end(), data.notes.begin(), data.notes.end());
-  take_longest(job.datasets, job.run);
+  take_sizes(job.datasets, job.run);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "data/chat_encoder.h"
 #include "data/data_report.h"
+#include "data/sampler.h"
 #include "data/template_tokens.h"
 #include "data/token_cache.h"
 #include "train/known_template.h"
@@ -176,11 +177,13 @@ data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t samp
           .drop_last = run.data.drop_last};
 }
 
-void take_longest(const data::Datasets& datasets, spec::RunConfig& run) {
+void take_sizes(const data::Datasets& datasets, spec::RunConfig& run) {
   std::int64_t longest = datasets.training->largest_tokens();
   if (datasets.evaluation) longest = std::max(longest, datasets.evaluation->largest_tokens());
   // A batch of samples without any token still has a place.
   run.data.longest_sample = std::max<std::int64_t>(longest, 1);
+  run.data.sample_list_bytes = data::resident_bytes(datasets);
+  run.data.sample_order_bytes = data::Sampler::order_bytes(datasets.training->count());
 }
 
 Result<RunData> read_run_data(io::FileSystem& files, const RunDataRequest& request) {

@@ -41,8 +41,9 @@ struct RunData {
 data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t sample_count,
                                    int world_size, int rank);
 
-/// Puts the longest samples into the run, so that it is planned for them and not for cutoff_len.
-void take_longest(const data::Datasets& datasets, spec::RunConfig& run);
+/// Puts the longest samples into the run, so that it is planned for them and not for cutoff_len, and what the
+/// lists of samples take.
+void take_sizes(const data::Datasets& datasets, spec::RunConfig& run);
 
 /// Errors: unsupported where the datasets library has saved a data set in the folder for tokens
 /// (LLaMA-Factory's tokenized_path), whose files are not read.

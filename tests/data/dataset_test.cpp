@@ -76,6 +76,19 @@ TEST_F(TextDatasets, RefuseMoreChosenRecordsThanMemoryHolds) {
   EXPECT_THAT(to_text(data.error()), HasSubstr("more than the 16384 that can be held"));
 }
 
+TEST_F(TextDatasets, TellWhatTheListsOfChosenRecordsTake) {
+  write_file(folder / "dataset_info.json",
+             R"({"a":{"file_name":"a.txt","columns":{"prompt":"text"},"num_samples":100000}})");
+  options.packing = false;
+
+  const auto data = load();
+
+  ASSERT_TRUE(data) << to_text(data.error());
+  // 4 bytes a chosen record, and the lengths of the 4 that there are.
+  EXPECT_GE(resident_bytes(*data), 400000);
+  EXPECT_LE(resident_bytes(*data), 2 * 400000);
+}
+
 // The four documents are: a b E | c d e E | E | f E. Ten tokens.
 
 TEST_F(TextDatasets, CutDocumentsLaidEndToEndIntoBlocks) {

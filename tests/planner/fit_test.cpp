@@ -262,6 +262,22 @@ TEST_F(Fit, CountsTheOverheadOfEveryProcessUnderALauncher) {
   EXPECT_EQ(processes - threads, plan.overhead_bytes);
 }
 
+TEST_F(Fit, CountsTheListsOfSamplesOnTheNode) {
+  Command command = read({"--ranks", "2", "underkeel.memory.host=1GiB"});
+  const std::int64_t bare = plan_of(command).overhead_bytes;
+  ASSERT_FALSE(shortage(command));
+
+  command.run.data.sample_list_bytes = 600 * mebibyte;
+  command.run.data.sample_order_bytes = 300 * mebibyte;
+
+  const plan::Plan plan = plan_of(command);
+  EXPECT_EQ(plan.overhead_bytes - bare, (600 + 2 * 300) * mebibyte);
+  const auto fits = check_fit(plan, question(command));
+  ASSERT_FALSE(fits);
+  EXPECT_THAT(to_text(fits.error()),
+              HasSubstr("of it are lists of samples: lower max_samples or num_samples"));
+}
+
 TEST_F(Fit, TakesTheTighterOfTheRunsBudgetAndTheMachines) {
   const spec::HardwareSpec machine{
       .gpus_per_node = 1, .gpu_mem_bytes = 80 * gibibyte, .host_ram_bytes = 256 * gibibyte};
