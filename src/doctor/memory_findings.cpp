@@ -63,12 +63,6 @@ Range held(const Forecast& forecast, Phase phase, Space space) {
   return range;
 }
 
-/// Without activations as well.
-double state_high(const Forecast& forecast, Phase phase) {
-  return held(forecast, phase, Space::device).high -
-         term_bytes(forecast, phase, Space::device, "activations");
-}
-
 Holding without_process(Holding holding) {
   std::erase_if(holding.terms, [](const Term& term) {
     return is_of_process(term) || term.name == "activations" || term.name == rounding_term;
@@ -137,14 +131,15 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
     diagnosis.findings.push_back(
         deepspeed_finding(inputs, id, severity, certainty, std::move(slots)));
   };
+  const Forecast state = state_forecast_of(memory);
   const auto device = [&](Phase phase, std::string_view name) {
-    return term_bytes(forecast, phase, Space::device, name);
+    return term_bytes(state, phase, Space::device, name);
   };
 
   tell("device-state", Severity::info, Certainty::estimate,
-       {{"step", amount(state_high(forecast, Phase::step))},
-        {"update", amount(state_high(forecast, Phase::update))},
-        {"terms", largest_terms(without_process(*forecast.at(Phase::step, Space::device)), 6)}});
+       {{"step", amount(held(state, Phase::step, Space::device).high)},
+        {"update", amount(held(state, Phase::update, Space::device).high)},
+        {"terms", largest_terms(without_process(*state.at(Phase::step, Space::device)), 6)}});
 
   // The moments appear at the first update; on a resume they are there in the first forward pass.
   if (s.stage >= 1 && s.optimizer == Offload::none) {

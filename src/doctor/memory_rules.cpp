@@ -68,7 +68,9 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   return memory;
 }
 
-Forecast forecast_of(const MemoryCase& memory) {
+namespace {
+
+DeepspeedRun run_of(const MemoryCase& memory) {
   const double bytes = memory.settings.is_16_bit ? 2 : 4;
   const ActivationQuestion training{.model = *memory.model,
                                     .sequences = static_cast<double>(memory.run.micro_batch),
@@ -77,19 +79,32 @@ Forecast forecast_of(const MemoryCase& memory) {
                                     .element_bytes = bytes};
   ActivationQuestion evaluating = training;
   evaluating.sequences = static_cast<double>(memory.run.evaluation_batch);
-  const DeepspeedRun run{.sizes = memory.sizes,
-                         .settings = memory.settings,
-                         .ranks = memory.ranks,
-                         .ranks_on_node = memory.ranks_on_node,
-                         .accumulation_steps = static_cast<double>(memory.run.accumulation_steps),
-                         .quantised_bytes = quantised_bytes(memory.run),
-                         .activations = activation_peak(training),
-                         .evaluation = times(evaluation_peak(evaluating), 1),
-                         .evaluates = memory.run.evaluates,
-                         .saves = memory.run.saves,
-                         .saves_adapters_only = memory.run.is_lora,
-                         .built_sharded = memory.settings.stage == 3 && memory.under_trainer};
-  Forecast forecast = deepspeed_memory(run);
+  return {.sizes = memory.sizes,
+          .settings = memory.settings,
+          .ranks = memory.ranks,
+          .ranks_on_node = memory.ranks_on_node,
+          .accumulation_steps = static_cast<double>(memory.run.accumulation_steps),
+          .quantised_bytes = quantised_bytes(memory.run),
+          .activations = activation_peak(training),
+          .evaluation = times(evaluation_peak(evaluating), 1),
+          .evaluates = memory.run.evaluates,
+          .saves = memory.run.saves,
+          .saves_adapters_only = memory.run.is_lora,
+          .built_sharded = memory.settings.stage == 3 && memory.under_trainer};
+}
+
+}  // namespace
+
+Forecast state_forecast_of(const MemoryCase& memory) {
+  DeepspeedRun run = run_of(memory);
+  run.activations = {};
+  run.evaluation = {};
+  run.has_process = false;
+  return deepspeed_memory(run);
+}
+
+Forecast forecast_of(const MemoryCase& memory) {
+  Forecast forecast = deepspeed_memory(run_of(memory));
   for (auto& spaces : forecast.memory) {
     const std::optional<double> limits[] = {memory.limits.device, memory.limits.page_locked,
                                             memory.limits.host, memory.limits.nvme};

@@ -35,6 +35,9 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
 
 /// The forecast with its limits and verdict. `phases` that only a resume has count when the case resumes.
 Forecast forecast_of(const MemoryCase& memory);
+/// Of what does not grow with the batch: without activations and the process around it. The moment of a phase that
+/// holds the most of it may be another than with activations.
+Forecast state_forecast_of(const MemoryCase& memory);
 Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes);
 
 /// The space and phase that come nearest to their limit or go furthest beyond it, by what is held at least or at most.
