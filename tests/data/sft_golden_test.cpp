@@ -147,10 +147,11 @@ TEST_F(SftGoldens, HaveEveryFormat) {
     const auto entries = read_dataset_info(files, goldens, {name});
     ASSERT_TRUE(entries) << to_text(entries.error());
     std::size_t row = 0;
+    const Json& expected_rows = rows;  // a lambda takes no name of a structured binding
     RecordWork work;
     work.make = [](const Record&) { return Result<TokenisedRecord>(TokenisedRecord{}); };
     work.take = [&](const JudgedRecord& judged) {
-      const Json& expected = rows[row++];
+      const Json& expected = expected_rows[row++];
       EXPECT_EQ(judged.state == RecordState::usable, !expected.is_null()) << "row " << row;
       if (expected.is_null() || judged.state != RecordState::usable) return Result<void>();
       EXPECT_EQ(judged.record.talk.system, expected["system"].get<std::string>());

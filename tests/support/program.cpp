@@ -147,4 +147,14 @@ std::vector<pid_t> children() {
   return living;
 }
 
+std::vector<pid_t> children_left() {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::vector<pid_t> living = children();
+  while (!living.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    living = children();
+  }
+  return living;
+}
+
 }  // namespace underkeel::test

@@ -62,10 +62,12 @@ Ended run_program(const std::vector<std::string>& words, const ProgramOptions& o
                   double limit_s = 60);
 
 /// From now on, processes whose parent has died become children of this one, so that none escapes
-/// children().
+/// children_left().
 void adopt_orphans();
 /// Living children of this process, adopted ones too, zombies not; zombies of other programs than
 /// `Program` watches are reaped.
 std::vector<pid_t> children();
+/// Those that still live after 10 s: one that was killed with its launcher takes a moment to end.
+std::vector<pid_t> children_left();
 
 }  // namespace underkeel::test

@@ -42,7 +42,7 @@ TEST_P(RankThatDoesNotCome, IsNamedWithStepAndPhaseAndLeavesTheOlderCheckpoint) 
   EXPECT_THAT(ended.output, HasSubstr("save at step 4"));
   EXPECT_THAT(complete_steps(made_.output), testing::ElementsAre(2));
   EXPECT_THAT(damage(made_.output), IsEmpty());
-  EXPECT_THAT(children(), IsEmpty());
+  EXPECT_THAT(children_left(), IsEmpty());
 }
 
 TEST_P(RankThatDoesNotCome, IsNamedInEveryOtherPhase) {
@@ -56,7 +56,7 @@ TEST_P(RankThatDoesNotCome, IsNamedInEveryOtherPhase) {
     EXPECT_EQ(ended.exit_code, 3) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("rank 1"));
     EXPECT_THAT(ended.output, HasSubstr(phase == "commit" ? "save at step" : phase));
-    EXPECT_THAT(children(), IsEmpty());
+    EXPECT_THAT(children_left(), IsEmpty());
     fs::remove_all(made_.output);
   }
 }
@@ -68,7 +68,7 @@ TEST_P(RankThatDoesNotCome, EndsAllWhenItDies) {
   EXPECT_LT(ended.elapsed_s, 30);
   EXPECT_THAT(complete_steps(made_.output), testing::ElementsAre(2));
   EXPECT_THAT(damage(made_.output), IsEmpty());
-  EXPECT_THAT(children(), IsEmpty());
+  EXPECT_THAT(children_left(), IsEmpty());
 }
 
 TEST_P(RankThatDoesNotCome, IsWaitedForWhileItWrites) {

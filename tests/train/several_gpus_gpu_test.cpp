@@ -120,7 +120,7 @@ TEST_P(TrainOnTwoGpus, EndTogetherWithTheNameOfTheRankThatFails) {
     EXPECT_NE(ended.exit_code, 0) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("rank 1"));
     EXPECT_LT(ended.elapsed_s, 60);
-    EXPECT_THAT(children(), IsEmpty());
+    EXPECT_THAT(children_left(), IsEmpty());
   }
 }
 
