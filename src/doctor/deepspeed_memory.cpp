@@ -133,8 +133,13 @@ class Model {
     if (s_.stage == 3) {
       // The first pass through the modules records their order: it fetches nothing ahead and keeps nothing gathered.
       const bool records = !has_moments && run_.accumulation_steps == 1;
-      if (!records) add_persistent(holding);
-      const Range live = live_bytes(run_);
+      // Before the first update none is persistent: those that will be pass through the window with the others.
+      DeepspeedRun run = run_;
+      if (has_moments)
+        add_persistent(holding);
+      else
+        run.settings.param_persistence = 0;
+      const Range live = live_bytes(run);
       holding.add("live", live.low, records ? live.low : live.high);
       holding.add("bucket_copy", 0, element_ * s_.reduce_bucket);
     }
