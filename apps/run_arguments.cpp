@@ -13,7 +13,7 @@ namespace underkeel::apps {
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const std::string& flag) {
   const bool takes_nvme = flag == "--fit";
   std::vector<SpaceBudget> budgets;
-  for (std::size_t begin = 0; begin < text.size();) {
+  for (std::size_t begin = 0; !text.empty() && begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     const std::size_t sign = part.find('=');
@@ -28,6 +28,9 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
                   "leave one of them out");
     const std::string size = part.substr(sign + 1);
     UK_TRY(size_bytes, parse_bytes(size, flag));
+    if (size_bytes <= 0)
+      return fail(ErrorCode::bad_config, fmt::format("`{}`: a size above 0 is wanted", part), flag,
+                  "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
     budgets.push_back({space, size, size_bytes});
     begin = end + 1;
   }
@@ -38,6 +41,9 @@ Result<std::vector<std::string>> RunArguments::all_changes() const {
   std::vector<std::string> all = changes;
   if (ranks) all.push_back(fmt::format("underkeel.ranks={}", *ranks));
   UK_TRY(budgets, parse_budgets(fmt::format("{}", fmt::join(memory, ","))));
+  if (!memory.empty() && budgets.empty())
+    return fail(ErrorCode::bad_config, "no budget is given", "--memory",
+                "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
   for (const SpaceBudget& budget : budgets)
     all.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
   return all;

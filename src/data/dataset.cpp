@@ -121,9 +121,10 @@ class Loader {
     return chosen;
   }
 
-  // Chosen records are counted in memory: their order, lengths and places in batches.
+  // Chosen records are numbers in memory, 4 bytes each: those drawn, those of the set, of the mix and of the samples,
+  // and the orders of two epochs.
   Result<void> check_choice(const DatasetEntry& entry) const {
-    constexpr std::int64_t bytes_of_choice = 64;
+    constexpr std::int64_t bytes_of_choice = 24;
     constexpr std::int64_t most_choices = std::int64_t{1} << 32;
     const std::int64_t allowed =
         std::min(most_choices,
@@ -131,10 +132,12 @@ class Loader {
     if (*entry.sample_count <= allowed) return {};
     return fail(
         ErrorCode::bad_config,
-        fmt::format("`num_samples` {} is more than the {} that can be held at {} bytes each",
-                    *entry.sample_count, allowed, bytes_of_choice),
+        fmt::format(
+            "`num_samples` {} is more than the {} whose lists host memory holds, {} bytes each",
+            *entry.sample_count, allowed, bytes_of_choice),
         fmt::format("`{}` in dataset_info.json", entry.name),
-        fmt::format("num_samples of at most {}", allowed));
+        fmt::format("num_samples of at most {}, or more host memory (underkeel.memory.host)",
+                    allowed));
   }
 
   // The front of a permutation; where that is not enough, more with replacement.

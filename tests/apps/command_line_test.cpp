@@ -54,6 +54,9 @@ TEST(CommandLine, RefusesBudgetsThatAreNone) {
   EXPECT_EQ(ran.error,
             "error: `gpu=80GiB` is no budget\nwhere: --memory\n"
             "try:   write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB\n");
+  for (const std::string budgets : {"''", "host=1GiB,", "host=0", "device=0,host=1GiB"})
+    EXPECT_EQ(run_underkeel("plan run.yaml --memory " + budgets).exit_code, 2) << budgets;
+  EXPECT_THAT(run_underkeel("plan run.yaml --memory ''").error, HasSubstr("no budget is given"));
 }
 
 TEST(CommandLine, RefusesTwoBudgetsOfOneSpaceAndNumbersThatAreNone) {

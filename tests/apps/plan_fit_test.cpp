@@ -185,6 +185,8 @@ TEST(PlanFit, SaysWhereEvaluationsAreNotCounted) {
 TEST(PlanFit, RefusesWhatIsNoBudget) {
   EXPECT_EQ(run_underkeel("plan run.yaml --fit disk=1GiB").exit_code, 2);
   EXPECT_EQ(run_underkeel("plan run.yaml --fit device").exit_code, 2);
+  EXPECT_THAT(run_underkeel("plan run.yaml --fit device=12MiB,host=0").error,
+              HasSubstr("`host=0`: a size above 0 is wanted"));
   const Ran empty = run_underkeel("plan run.yaml --fit ''");
   EXPECT_EQ(empty.exit_code, 2);
   EXPECT_THAT(empty.error, HasSubstr("no budget is given"));

@@ -73,7 +73,8 @@ TEST_F(TextDatasets, RefuseMoreChosenRecordsThanMemoryHolds) {
   const auto data = load();
 
   ASSERT_FALSE(data);
-  EXPECT_THAT(to_text(data.error()), HasSubstr("more than the 16384 that can be held"));
+  EXPECT_THAT(to_text(data.error()),
+              HasSubstr("more than the 43690 whose lists host memory holds, 24 bytes each"));
 }
 
 TEST_F(TextDatasets, TellWhatTheListsOfChosenRecordsTake) {
