@@ -257,9 +257,10 @@ FileKind kind_of(const Value& root) {
                     : static_cast<FileKind>(std::distance(counts.begin(), most));
 }
 
-Document open_document(const fs::path& path, std::vector<Finding>& findings) {
+Document open_document(const fs::path& given, std::vector<Finding>& findings) {
+  // A folder may come with a slash behind it, which is no part of its name.
+  const fs::path path = given.has_filename() ? given : given.parent_path();
   Document document{.path = path.string(), .file = path.filename().string()};
-  if (document.file.empty()) document.file = path.parent_path().filename().string();
   std::error_code status;
   if (!fs::exists(path, status)) {
     tell(findings, "file-absent", Severity::error, document, {{"path", path.string()}});

@@ -28,11 +28,13 @@ std::string limit_text(double bytes) {
   return capacity(static_cast<std::int64_t>(bytes));
 }
 
-/// "stage 2, offload_optimizer cpu, micro-batch 1 x 8".
+/// "stage 2, offload_optimizer cpu, micro-batch 1 x 8": what differs from the run, and each offload that is on.
 std::string words_of(const Alternative& row, const MemoryCase& memory) {
   std::string text = fmt::format("stage {}", row.stage);
-  if (row.offload_optimizer != "none") text += ", offload_optimizer " + row.offload_optimizer;
-  if (row.offload_param != "none") text += ", offload_param " + row.offload_param;
+  if (row.offload_optimizer != "none" || memory.settings.optimizer != Offload::none)
+    text += ", offload_optimizer " + row.offload_optimizer;
+  if (row.offload_param != "none" || memory.settings.parameters != Offload::none)
+    text += ", offload_param " + row.offload_param;
   if (row.recomputes && !memory.run.recomputes) text += ", disable_gradient_checkpointing false";
   if (row.micro_batch != memory.run.micro_batch)
     text += fmt::format(", per_device_train_batch_size {} x gradient_accumulation_steps {}",

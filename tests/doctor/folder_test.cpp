@@ -213,7 +213,7 @@ TEST(Folder, KnowsWhichCheckpointIsTheNewestCompleteOne) {
 
 TEST(Folder, NamesTheCheckpointsOfAFinishedRunBesideItsModel) {
   Files files;
-  files.question.paths.push_back(files.at("out"));
+  files.question.paths.push_back(files.at("out/"));  // as a shell completes it
   test::write_text(files.at("out") / "config.json", model_json(tiny));
   test::write_text(files.at("out") / "model.safetensors", weights_file(all_tensors(tiny)));
   const auto checkpoints = [&] { return says(files.diagnose(), "checkpoint-newest"); };
@@ -229,6 +229,7 @@ TEST(Folder, NamesTheCheckpointsOfAFinishedRunBesideItsModel) {
 
   EXPECT_NE(says(diagnosis, "weights-whole").find("90432 of 90432"), std::string::npos)
       << messages(diagnosis);
+  EXPECT_EQ(found(diagnosis, "weights-whole")[0].file, "out");
   const auto newest = found(diagnosis, "checkpoint-newest");
   ASSERT_EQ(newest.size(), 1u) << messages(diagnosis);
   EXPECT_EQ(newest[0].file, "checkpoint-200");
