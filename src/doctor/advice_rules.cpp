@@ -221,8 +221,13 @@ std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase
   size("stage2_offload_host", offload2.at(Phase::step, Space::host)->low());
   size("stage2_offload_host_more", offload2_accumulating.at(Phase::step, Space::host)->low());
   size("stage3_offload_host", offload3.at(Phase::step, Space::host)->low());
-  size("pinned", offload2.at(Phase::step, Space::pinned_host)->low());
-  size("pinned_rounded", offload2.at(Phase::step, Space::pinned_host)->high());
+  // Of the run at hand where it offloads, else of stage 2 with the optimizer on the host.
+  const bool offloads = memory && memory->settings.optimizer != Offload::none;
+  const Forecast offloading = offloads ? forecast_of(*memory) : offload2;
+  const auto& own_pinned = offloading.at(Phase::step, Space::pinned_host);
+  const Holding& pinned = own_pinned ? *own_pinned : *offload2.at(Phase::step, Space::pinned_host);
+  size("pinned", pinned.low());
+  size("pinned_rounded", pinned.high());
   const double share = psi / situation.ranks;
   size("moments", 8 * share);
   size("moments_host", 8 * psi);

@@ -100,6 +100,21 @@ TEST(Cases, TheFirstUpdateAsksForTheMoments) {
   expect_says(cured, "own-layout", {"16.1 GB", "96.4 GB - 112.4 GB"});
 }
 
+// What is said of pin_memory is of the run at hand, with its accumulation, as the finding beside it.
+TEST(Cases, PageLockedMemoryHasOneFigure) {
+  const std::string run =
+      "finetuning_type: full\nbf16: true\ncutoff_len: 128\nper_device_train_batch_size: 1\n";
+  for (const std::string more : {"", "gradient_accumulation_steps: 4\n"}) {
+    const Diagnosis diagnosis =
+        files_of({llama_8b, R"("stage": 2, )" + offload_optimizer, run + more, {.host_gib = 256}})
+            .diagnose();
+    const auto locked = found(diagnosis, "swap-does-not-help");
+    ASSERT_EQ(locked.size(), 1u);
+    ASSERT_EQ(locked[0].slots[0].name, "pinned");
+    expect_says(diagnosis, "advice-pin-memory-stage-2", {"page-locks " + locked[0].slots[0].text});
+  }
+}
+
 TEST(Cases, Stage2WithOffloadIsTooBigForItsActivations) {
   const Files files = files_of(
       {qwen_14b,
