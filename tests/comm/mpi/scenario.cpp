@@ -2,6 +2,7 @@
 // and ends as the application does.
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -80,7 +81,10 @@ Result<void> leave_early(Communicator& comm) {
 int run(const std::string& scenario) {
   auto groups = make_mpi_groups(1);
   if (!groups) {
-    std::fprintf(stderr, "%s\n", to_text(groups.error()).c_str());
+    // Another rank may have given up while this one was still meeting the others.
+    const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    std::fprintf(stderr, "rank %s: %s\n", rank == nullptr ? "?" : rank,
+                 to_text(groups.error()).c_str());
     return exit_code(groups.error().code);
   }
   Communicator& comm = *(*groups)[0];
