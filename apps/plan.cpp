@@ -127,10 +127,7 @@ std::optional<std::int64_t> evaluation_samples(const spec::RunConfig& run,
 }
 
 Result<void> run_fit(const Words& words) {
-  UK_TRY(budgets, parse_budgets(words.fit, "--fit"));
-  if (budgets.empty())
-    return fail(ErrorCode::bad_config, "no budget is given", "--fit",
-                "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
+  UK_TRY(budgets, parse_given_budgets(words.fit, "--fit"));
   std::optional<std::int64_t> nvme_bytes;
   for (const SpaceBudget& budget : budgets)
     if (budget.space == "nvme") nvme_bytes = budget.size_bytes;

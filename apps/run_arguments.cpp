@@ -10,6 +10,17 @@
 
 namespace underkeel::apps {
 
+namespace {
+constexpr const char* budget_form =
+    "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB";
+}
+
+Result<std::vector<SpaceBudget>> parse_given_budgets(const std::string& text,
+                                                     const std::string& flag) {
+  if (text.empty()) return fail(ErrorCode::bad_config, "no budget is given", flag, budget_form);
+  return parse_budgets(text, flag);
+}
+
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const std::string& flag) {
   const bool takes_nvme = flag == "--fit";
   std::vector<SpaceBudget> budgets;
@@ -20,8 +31,7 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
     const std::string space = part.substr(0, sign);
     if (sign == std::string::npos ||
         (space != "device" && space != "host" && !(takes_nvme && space == "nvme")))
-      return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), flag,
-                  "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
+      return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), flag, budget_form);
     if (std::any_of(budgets.begin(), budgets.end(),
                     [&](const SpaceBudget& budget) { return budget.space == space; }))
       return fail(ErrorCode::bad_config, fmt::format("`{}` has two budgets", space), flag,
@@ -30,7 +40,7 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
     UK_TRY(size_bytes, parse_bytes(size, flag));
     if (size_bytes <= 0)
       return fail(ErrorCode::bad_config, fmt::format("`{}`: a size above 0 is wanted", part), flag,
-                  "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
+                  budget_form);
     budgets.push_back({space, size, size_bytes});
     begin = end + 1;
   }
@@ -40,10 +50,8 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
 Result<std::vector<std::string>> RunArguments::all_changes() const {
   std::vector<std::string> all = changes;
   if (ranks) all.push_back(fmt::format("underkeel.ranks={}", *ranks));
-  UK_TRY(budgets, parse_budgets(fmt::format("{}", fmt::join(memory, ","))));
-  if (!memory.empty() && budgets.empty())
-    return fail(ErrorCode::bad_config, "no budget is given", "--memory",
-                "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB");
+  if (memory.empty()) return all;
+  UK_TRY(budgets, parse_given_budgets(fmt::format("{}", fmt::join(memory, ",")), "--memory"));
   for (const SpaceBudget& budget : budgets)
     all.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
   return all;

@@ -26,6 +26,9 @@ struct SpaceBudget {
 /// Errors:  bad_config for another space, a space given twice, or a size that is none.
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text,
                                                const std::string& flag = "--memory");
+/// The same of a flag that is there, where nothing is no answer.
+Result<std::vector<SpaceBudget>> parse_given_budgets(const std::string& text,
+                                                     const std::string& flag);
 
 struct RunArguments {
   std::filesystem::path run_file;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -57,27 +55,12 @@ std::string words_of(const spec::RunConfig& run, const Candidate& candidate) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-/// Sizes alone, each once: a rank alone has nobody to share with, so that its stages are one plan.
-class PlannedSizes {
- public:
-  const plan::Plan& of(const planner::FitQuestion& question) {
-    const spec::RunConfig& run = question.run;
-    const int stage = question.placement.world_size == 1 ? 0 : run.zero.stage;
-    const auto [found, is_new] =
-        plans_.try_emplace({stage, run.recompute, run.sequences_per_micro_batch});
-    if (!is_new) return found->second;
-    plan::Plan& plan = found->second;
-    plan = run.recompute == spec::Recompute::automatic
-               ? planner::make_plan_on(question)
-               : planner::make_plan_of_steps(planner::request_on(
-                     question.machine, question.placement, question.model, run));
-    plan.schedule = {};
-    return plan;
-  }
-
- private:
-  std::map<std::tuple<int, spec::Recompute, std::int64_t>, plan::Plan> plans_;
-};
+/// For its sizes: without load and save where nothing is chosen by them.
+plan::Plan plan_for_sizes(const planner::FitQuestion& question) {
+  if (question.run.recompute == spec::Recompute::automatic) return planner::make_plan_on(question);
+  return planner::make_plan_of_steps(
+      planner::request_on(question.machine, question.placement, question.model, question.run));
+}
 
 }  // namespace
 
@@ -106,7 +89,6 @@ double state_limit(const planner::FitQuestion& question) {
 std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) {
   std::vector<Alternative> rows;
   const double limit = state_limit(question);
-  PlannedSizes planned;
   int plans = 0;
   for (const Candidate& candidate : candidates_of(question.run, question.placement.world_size)) {
     if (rows.size() == most_rows) break;
@@ -136,7 +118,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) 
                                      .run = run,
                                      .machine = question.machine,
                                      .placement = question.placement};
-    const plan::Plan& plan = planned.of(other);
+    const plan::Plan plan = plan_for_sizes(other);
     const planner::Room its_room = planner::room_of(run, question.machine, question.placement);
     row.verdict = planner::shortage_of(plan, its_room) ? Verdict::fails : Verdict::runs;
     row.device_bytes =

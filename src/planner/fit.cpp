@@ -125,6 +125,15 @@ std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_p
 
 namespace {
 
+std::int64_t ranks_in_process(const Placement& placement) {
+  return placement.ranks_are_processes ? 1 : placement.ranks_on_node;
+}
+
+/// Lists and orders of samples in one process.
+std::int64_t samples_bytes(const spec::RunConfig& run, const Placement& placement) {
+  return run.data.sample_list_bytes + ranks_in_process(placement) * run.data.sample_order_bytes;
+}
+
 std::string machine_text(const spec::HardwareSpec& machine) {
   if (machine.gpus_per_node == 0) return "no GPU for every rank";
   return fmt::format("{} GPU{} with {} a node", machine.gpus_per_node,
@@ -183,10 +192,8 @@ Request request_on(const spec::HardwareSpec& machine, const Placement& placement
       run.threads_per_rank > 0
           ? run.threads_per_rank
           : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
-  const std::int64_t ranks_in_process = placement.ranks_are_processes ? 1 : placement.ranks_on_node;
-  request.overhead_bytes = process_overhead_bytes(ranks_in_process, threads_per_rank) +
-                           run.data.sample_list_bytes +
-                           ranks_in_process * run.data.sample_order_bytes;
+  request.overhead_bytes = process_overhead_bytes(ranks_in_process(placement), threads_per_rank) +
+                           samples_bytes(run, placement);
   std::vector<plan::Decision> choices = choices_on(machine, placement, run, threads_per_rank);
   request.decisions.insert(request.decisions.begin(), choices.begin(), choices.end());
   return request;
@@ -295,8 +302,7 @@ Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Roo
   }
   if (const plan::Peak* peak = highest_peak(plan, space)) error.where = place_text(plan, *peak);
   error.fix = advice_text(advice, shortage.needed_bytes);
-  const std::int64_t samples = process_count(room.placement) * run.data.sample_list_bytes +
-                               room.placement.ranks_on_node * run.data.sample_order_bytes;
+  const std::int64_t samples = process_count(room.placement) * samples_bytes(run, room.placement);
   if (!shortage.space && samples > shortage.needed_bytes / 10)
     error.fix += fmt::format("; {} of it are lists of samples: lower max_samples or num_samples",
                              format_bytes(samples));

@@ -133,7 +133,9 @@ void adopt_orphans() {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw std::runtime_error("cannot adopt orphans");
 }
 
-std::vector<pid_t> children() {
+namespace {
+
+std::vector<pid_t> living_children() {
   std::vector<pid_t> living;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream file(task.path() / "children");
@@ -147,12 +149,14 @@ std::vector<pid_t> children() {
   return living;
 }
 
+}  // namespace
+
 std::vector<pid_t> children_left() {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  std::vector<pid_t> living = children();
+  std::vector<pid_t> living = living_children();
   while (!living.empty() && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    living = children();
+    living = living_children();
   }
   return living;
 }

@@ -64,10 +64,8 @@ Ended run_program(const std::vector<std::string>& words, const ProgramOptions& o
 /// From now on, processes whose parent has died become children of this one, so that none escapes
 /// children_left().
 void adopt_orphans();
-/// Living children of this process, adopted ones too, zombies not; zombies of other programs than
-/// `Program` watches are reaped.
-std::vector<pid_t> children();
-/// Those that still live after 10 s: one that was killed with its launcher takes a moment to end.
+/// Children of this process that still live after 10 s, adopted ones too, zombies not: one that was killed with its
+/// launcher takes a moment to end. Zombies of other programs than `Program` watches are reaped.
 std::vector<pid_t> children_left();
 
 }  // namespace underkeel::test
