@@ -20,7 +20,7 @@ struct SafetensorsType {
 };
 
 /// In the order in which the reference writer places them.
-constexpr std::array safetensors_types = {
+inline constexpr std::array safetensors_types = {
     SafetensorsType{"U64", 64, std::nullopt},
     SafetensorsType{"I64", 64, DType::i64},
     SafetensorsType{"F64", 64, DType::f64},
