@@ -13,7 +13,14 @@ namespace underkeel::apps {
 namespace {
 constexpr const char* budget_form =
     "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB";
+
+std::string without_spaces_around(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
+
+}  // namespace
 
 Result<std::vector<SpaceBudget>> parse_given_budgets(const std::string& text,
                                                      const std::string& flag) {
@@ -24,26 +31,32 @@ Result<std::vector<SpaceBudget>> parse_given_budgets(const std::string& text,
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const std::string& flag) {
   const bool takes_nvme = flag == "--fit";
   std::vector<SpaceBudget> budgets;
-  for (std::size_t begin = 0; !text.empty() && begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find(',', begin), text.size());
+    const std::string part = without_spaces_around(text.substr(begin, end - begin));
+    if (part.empty()) continue;  // a comma behind the last one, or two in a row
     const std::size_t sign = part.find('=');
-    const std::string space = part.substr(0, sign);
+    const std::string space = without_spaces_around(part.substr(0, sign));
     if (sign == std::string::npos ||
         (space != "device" && space != "host" && !(takes_nvme && space == "nvme")))
       return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), flag, budget_form);
-    if (std::any_of(budgets.begin(), budgets.end(),
-                    [&](const SpaceBudget& budget) { return budget.space == space; }))
-      return fail(ErrorCode::bad_config, fmt::format("`{}` has two budgets", space), flag,
+    const std::string size = without_spaces_around(part.substr(sign + 1));
+    const auto before =
+        std::find_if(budgets.begin(), budgets.end(),
+                     [&](const SpaceBudget& budget) { return budget.space == space; });
+    if (before != budgets.end())
+      return fail(ErrorCode::bad_config,
+                  fmt::format("`{}` has two budgets: {} and {}", space, before->text, size), flag,
                   "leave one of them out");
-    const std::string size = part.substr(sign + 1);
     UK_TRY(size_bytes, parse_bytes(size, flag));
     if (size_bytes <= 0)
       return fail(ErrorCode::bad_config, fmt::format("`{}`: a size above 0 is wanted", part), flag,
                   budget_form);
     budgets.push_back({space, size, size_bytes});
-    begin = end + 1;
   }
+  if (budgets.empty() && !text.empty())
+    return fail(ErrorCode::bad_config, fmt::format("no budget is given in `{}`", text), flag,
+                budget_form);
   return budgets;
 }
 

@@ -21,9 +21,9 @@ struct SpaceBudget {
   std::string text;   // the size, as written
   std::int64_t size_bytes = 0;
 };
-/// "device=80GiB,host=100GiB" in parts, in order; nothing of an empty text. `flag` names the source in errors; --fit
+/// "device=80GiB, host=100gib," in parts, in order; nothing of an empty text. `flag` names the source in errors; --fit
 /// takes nvme too.
-/// Errors:  bad_config for another space, a space given twice, or a size that is none.
+/// Errors:  bad_config for another space, a space given twice, a size that is none, or commas alone.
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text,
                                                const std::string& flag = "--memory");
 /// The same of a flag that is there, where nothing is no answer.

@@ -1,6 +1,8 @@
 #include "base/units.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -38,6 +40,7 @@ Result<std::int64_t> parse_bytes(std::string_view text, std::string_view key) {
   if (status != std::errc() || !(number >= 0)) return bad();
   std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  while (!unit.empty() && unit.back() == ' ') unit.remove_suffix(1);
   struct Unit {
     std::string_view name;
     double size_bytes;
@@ -45,9 +48,14 @@ Result<std::int64_t> parse_bytes(std::string_view text, std::string_view key) {
   constexpr std::array units = {Unit{"", 1},         Unit{"B", 1},        Unit{"KB", 1e3},
                                 Unit{"MB", 1e6},     Unit{"GB", 1e9},     Unit{"TB", 1e12},
                                 Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-                                Unit{"TiB", 0x1p40}, Unit{"kB", 1e3}};
+                                Unit{"TiB", 0x1p40}};
+  const auto is_same_letter = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
   for (const Unit& known : units) {
-    if (known.name != unit) continue;
+    if (!std::equal(known.name.begin(), known.name.end(), unit.begin(), unit.end(), is_same_letter))
+      continue;
     const double size_bytes = std::round(number * known.size_bytes);
     if (!(size_bytes < 9e18)) return bad();
     return static_cast<std::int64_t>(size_bytes);

@@ -24,8 +24,8 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 std::string format_bytes(std::int64_t size_bytes);
 /// "1,234,567".
 std::string format_count(std::int64_t count);
-/// Reads "80GiB", "1.5 GB", "512MiB", "4096". GB is 1e9, GiB is 2^30. `key` names the source in
-/// errors.
+/// Reads "80GiB", "1.5 GB", "512mib", "4096". GB is 1e9, GiB is 2^30, in letters of either case. `key` names the
+/// source in errors.
 Result<std::int64_t> parse_bytes(std::string_view text, std::string_view key);
 
 }  // namespace underkeel

@@ -54,15 +54,31 @@ TEST(CommandLine, RefusesBudgetsThatAreNone) {
   EXPECT_EQ(ran.error,
             "error: `gpu=80GiB` is no budget\nwhere: --memory\n"
             "try:   write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB\n");
-  for (const std::string budgets : {"''", "host=1GiB,", "host=0", "device=0,host=1GiB"})
+  for (const std::string budgets : {"''", "host=0", "device=0,host=1GiB"})
     EXPECT_EQ(run_underkeel("plan run.yaml --memory " + budgets).exit_code, 2) << budgets;
-  EXPECT_THAT(run_underkeel("plan run.yaml --memory ''").error, HasSubstr("no budget is given"));
+  for (const std::string budgets : {"''", ",", "' , '"})
+    EXPECT_THAT(run_underkeel("plan run.yaml --memory " + budgets).error,
+                HasSubstr("no budget is given"))
+        << budgets;
+}
+
+TEST(CommandLine, TakesBudgetsAsPeopleWriteThem) {
+  const auto run = test::complete_case("tied_head", {.with_weights = false});
+  for (const std::string budgets :
+       {"device=64MiB,host=4GiB,", "'device=64MiB, host=4GiB'", "' device = 64 mib ,host= 4gib'",
+        "device=64MIB,,host=4GIB", "device=64MiB --memory host=4GiB,"}) {
+    const Ran ran = run_underkeel("plan " + run.run_file.string() + " --json --memory " + budgets);
+
+    ASSERT_EQ(ran.exit_code, 0) << budgets << "\n" << ran.error;
+    const auto plan = nlohmann::json::parse(ran.out);
+    EXPECT_EQ(plan["spaces"]["device"]["budget_bytes"], 64 * mebibyte) << budgets;
+  }
 }
 
 TEST(CommandLine, RefusesTwoBudgetsOfOneSpaceAndNumbersThatAreNone) {
   const Ran twice = run_underkeel("plan run.yaml --memory host=1GiB,host=2GiB");
   EXPECT_EQ(twice.exit_code, 2);
-  EXPECT_THAT(twice.error, HasSubstr("`host` has two budgets"));
+  EXPECT_THAT(twice.error, HasSubstr("`host` has two budgets: 1GiB and 2GiB"));
   const Ran apart = run_underkeel("plan run.yaml --memory host=1GiB --memory host=2GiB");
   EXPECT_EQ(apart.exit_code, 2);
   EXPECT_THAT(apart.error, HasSubstr("`host` has two budgets"));

@@ -25,6 +25,14 @@ TEST(Units, ReadsDecimalAndBinaryUnits) {
   EXPECT_EQ(parse_bytes("4096", "k").value(), 4096);
 }
 
+TEST(Units, ReadsUnitsInLettersOfEitherCaseWithSpacesAround) {
+  for (const char* text : {"12MiB", "12mib", "12MIB", "12 mib ", "12.0 MiB"})
+    EXPECT_EQ(parse_bytes(text, "k").value(), 12 * mebibyte) << text;
+  EXPECT_EQ(parse_bytes("3gb", "k").value(), 3'000'000'000);
+  EXPECT_EQ(parse_bytes("7b", "k").value(), 7);
+  EXPECT_EQ(parse_bytes("7kb", "k").value(), 7'000);
+}
+
 TEST(Units, RefusesWhatIsNotASize) {
   for (const char* text :
        {"", "GiB", "-1GiB", "1 parsec", "nan", "inf GiB", "1e30TiB", "12GiB34"}) {
