@@ -114,39 +114,51 @@ class Loader {
     std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(first));
     if (entry.sample_count) {
       UK_TRY_VOID(check_choice(entry));
-      choose(*entry.sample_count, first, chosen);
+      choose(*entry.sample_count, kept_choices(entry), first, chosen);
     }
     if (options_.max_samples && static_cast<std::int64_t>(chosen.size()) > *options_.max_samples)
       chosen.resize(static_cast<std::size_t>(*options_.max_samples));
     return chosen;
   }
 
+  /// Those of num_samples that max_samples leaves.
+  std::int64_t kept_choices(const DatasetEntry& entry) const {
+    return std::min(*entry.sample_count, options_.max_samples.value_or(*entry.sample_count));
+  }
+
   // Chosen records are numbers in memory, 4 bytes each: those drawn, those of the set, of the mix and of the samples,
   // and the orders of two epochs.
   Result<void> check_choice(const DatasetEntry& entry) const {
     constexpr std::int64_t bytes_of_choice = 24;
-    constexpr std::int64_t most_choices = std::int64_t{1} << 32;
-    const std::int64_t allowed =
-        std::min(most_choices,
-                 options_.memory_bytes.value_or(bytes_of_choice * most_choices) / bytes_of_choice);
-    if (*entry.sample_count <= allowed) return {};
+    constexpr std::int64_t most_draws = std::int64_t{1} << 32;
+    const std::string where = fmt::format("`{}` in dataset_info.json", entry.name);
+    if (*entry.sample_count > most_draws)
+      return fail(ErrorCode::bad_config,
+                  fmt::format("`num_samples` {} is more than can be drawn",
+                              format_count(*entry.sample_count)),
+                  where, fmt::format("num_samples of at most {}", most_draws));
+    const std::int64_t kept = kept_choices(entry);
+    if (!options_.memory_bytes || kept * bytes_of_choice <= *options_.memory_bytes) return {};
     return fail(
         ErrorCode::bad_config,
-        fmt::format(
-            "`num_samples` {} is more than the {} whose lists host memory holds, {} bytes each",
-            *entry.sample_count, allowed, bytes_of_choice),
-        fmt::format("`{}` in dataset_info.json", entry.name),
-        fmt::format("num_samples of at most {}, or more host memory (underkeel.memory.host)",
-                    allowed));
+        fmt::format("the lists of `num_samples` {} records take {}, {} bytes each, and {} of host "
+                    "memory are left for them (the node's budget less what bare processes take)",
+                    format_count(kept), format_bytes(kept * bytes_of_choice), bytes_of_choice,
+                    format_bytes(*options_.memory_bytes)),
+        where,
+        fmt::format("num_samples or max_samples of at most {}, or more host memory "
+                    "(underkeel.memory.host)",
+                    *options_.memory_bytes / bytes_of_choice));
   }
 
-  // The front of a permutation; where that is not enough, more with replacement.
-  void choose(std::int64_t wanted, std::int64_t first, Order& chosen) {
+  // The front of a permutation; where that is not enough, more with replacement. Of all of them the first `kept`.
+  void choose(std::int64_t wanted, std::int64_t kept, std::int64_t first, Order& chosen) {
     const auto count = static_cast<std::int64_t>(chosen.size());
     chosen = choice_.permutation(count);
-    chosen.resize(static_cast<std::size_t>(std::min(wanted, count)));
+    chosen.resize(static_cast<std::size_t>(std::min({wanted, kept, count})));
     if (count > 0 && wanted > count) {
-      const Order more = choice_.choice(count, wanted - count);
+      const Order more =
+          choice_.choice(count, wanted - count, std::max<std::int64_t>(kept - count, 0));
       chosen.insert(chosen.end(), more.begin(), more.end());
     }
     for (std::uint32_t& record : chosen) record += static_cast<std::uint32_t>(first);

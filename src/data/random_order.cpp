@@ -165,16 +165,18 @@ std::vector<std::uint32_t> LegacyNumpy::permutation(std::int64_t count) {
   return order;
 }
 
-std::vector<std::uint32_t> LegacyNumpy::choice(std::int64_t count, std::int64_t draws) {
+std::vector<std::uint32_t> LegacyNumpy::choice(std::int64_t count, std::int64_t draws,
+                                               std::int64_t kept) {
   UK_CHECK(count > 0 && count <= std::numeric_limits<std::uint32_t>::max(),
            fmt::format("a choice of {} items", count));
-  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(draws), 0);
+  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(kept), 0);
   if (count == 1) return chosen;  // numpy draws nothing where there is no choice
   const auto last = static_cast<std::uint32_t>(count - 1);
   const std::uint32_t mask = mask_of(last);
-  for (std::uint32_t& item : chosen) {
-    item = static_cast<std::uint32_t>(words_()) & mask;
+  for (std::int64_t draw = 0; draw < draws; ++draw) {
+    std::uint32_t item = static_cast<std::uint32_t>(words_()) & mask;
     while (item > last) item = static_cast<std::uint32_t>(words_()) & mask;
+    if (draw < kept) chosen[static_cast<std::size_t>(draw)] = item;
   }
   return chosen;
 }

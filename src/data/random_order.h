@@ -22,8 +22,8 @@ class LegacyNumpy {
  public:
   explicit LegacyNumpy(std::uint64_t seed) : words_(static_cast<std::uint32_t>(seed)) {}
   std::vector<std::uint32_t> permutation(std::int64_t count);
-  /// choice(count, size=draws): with replacement.
-  std::vector<std::uint32_t> choice(std::int64_t count, std::int64_t draws);
+  /// The first `kept` of choice(count, size=draws), with replacement; the state goes on behind all of them.
+  std::vector<std::uint32_t> choice(std::int64_t count, std::int64_t draws, std::int64_t kept);
 
  private:
   std::mt19937 words_;

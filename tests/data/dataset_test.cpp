@@ -65,16 +65,44 @@ class TextDatasets : public testing::Test {
 };
 
 TEST_F(TextDatasets, RefuseMoreChosenRecordsThanMemoryHolds) {
-  write_file(
-      folder / "dataset_info.json",
-      R"({"a":{"file_name":"a.txt","columns":{"prompt":"text"},"num_samples":1000000000000000}})");
+  options.memory_bytes = std::int64_t{1} << 20;
+  const auto refusal_of = [&](const std::string& count) {
+    write_file(
+        folder / "dataset_info.json",
+        R"({"a":{"file_name":"a.txt","columns":{"prompt":"text"},"num_samples":)" + count + "}}");
+    const auto data = load();
+    return data ? std::string("accepted") : to_text(data.error());
+  };
+
+  EXPECT_THAT(refusal_of("1000000"),
+              HasSubstr("the lists of `num_samples` 1,000,000 records take 22.9 MiB, 24 bytes "
+                        "each, and 1.0 MiB of host memory are left for them"));
+  EXPECT_THAT(refusal_of("1000000"), HasSubstr("num_samples or max_samples of at most 43690"));
+  EXPECT_THAT(refusal_of("1000000000000000"),
+              HasSubstr("`num_samples` 1,000,000,000,000,000 is more than can be drawn"));
+}
+
+TEST_F(TextDatasets, HoldOfTheChosenRecordsOnlyThoseThatMaxSamplesLeaves) {
+  write_file(folder / "dataset_info.json",
+             R"({"a":{"file_name":"a.txt","columns":{"prompt":"text"},"num_samples":1000000},
+                 "b":{"file_name":"a.txt","columns":{"prompt":"text"},"num_samples":3}})");
+  options.packing = false;
+  options.names = {"a", "b"};
+  const auto all = load();
+  options.max_samples = 9;
   options.memory_bytes = std::int64_t{1} << 20;
 
-  const auto data = load();
+  const auto some = load();
 
-  ASSERT_FALSE(data);
-  EXPECT_THAT(to_text(data.error()),
-              HasSubstr("more than the 43690 whose lists host memory holds, 24 bytes each"));
+  ASSERT_TRUE(all) << to_text(all.error());
+  ASSERT_TRUE(some) << to_text(some.error());
+  ASSERT_EQ(some->training->count(), 12);
+  const std::int64_t last = all->training->count() - 3;
+  ASSERT_EQ(last, 1000000);
+  for (std::int64_t i = 0; i < 12; ++i)
+    EXPECT_EQ(sample(*some->training, i).tokens,
+              sample(*all->training, i < 9 ? i : last + i - 9).tokens)
+        << i;
 }
 
 TEST_F(TextDatasets, TellWhatTheListsOfChosenRecordsTake) {

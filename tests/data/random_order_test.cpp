@@ -53,5 +53,15 @@ TEST(LegacyNumpyPermutation, GoesOnFromTheStateOfTheOneBefore) {
   EXPECT_THAT(numpy.permutation(5), ElementsAre(1, 3, 2, 4, 0));
 }
 
+TEST(LegacyNumpyChoice, OfWhichSomeAreKeptGoesOnAsAfterAll) {
+  LegacyNumpy whole(7), some(7);
+  const auto all = whole.choice(10, 100, 100);
+
+  const auto kept = some.choice(10, 100, 3);
+
+  EXPECT_THAT(kept, ElementsAre(all[0], all[1], all[2]));
+  EXPECT_EQ(some.permutation(20), whole.permutation(20));
+}
+
 }  // namespace
 }  // namespace underkeel::data
