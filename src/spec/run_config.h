@@ -186,6 +186,7 @@ struct RunConfig {
 struct WorldSize {
   std::int64_t ranks = 1;
   std::string source;
+  bool yields = false;  // to a number that the run file or an override names
 };
 
 /// Reads a run file with `key=value` overrides (dotted keys reach into mappings:
@@ -193,7 +194,8 @@ struct WorldSize {
 /// All problems of the file and its DeepSpeed JSON are reported in one error, one line each:
 /// unknown keys with the nearest known one, wrong types, conflicts, what is not supported yet.
 /// Relative paths are relative to the working folder. The model's folder is not looked at.
-/// `world`, when it is known here, is held against DeepSpeed's train_batch_size.
+/// `world`, when it is known here, is held against DeepSpeed's train_batch_size. One that yields stands as
+/// `underkeel.ranks` behind the overrides, and in RunConfig::changes, where nothing else names the ranks.
 Result<RunConfig> read_run_file(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides,
                                 const std::optional<WorldSize>& world = std::nullopt);

@@ -175,6 +175,14 @@ Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem
   RunConfig& run = readout.run;
   run.run_file = file;
   run.changes = overrides;
+  const Value* own = root.find("underkeel");
+  const Value* own_ranks = own != nullptr ? own->find("ranks") : nullptr;
+  const bool names_ranks = own_ranks != nullptr && own_ranks->kind != ValueKind::null;
+  if (world && world->yields && !names_ranks) {
+    run.changes.push_back(fmt::format("underkeel.ranks={}", world->ranks));
+    for (const Override& change : parse_overrides({run.changes.back()}, problems))
+      apply_override(change, 0, root, problems);
+  }
   Fields fields(root, "", problems, QuotedValues::accept);
   RunReading reading{fields, problems, run, root, file.filename().string()};
   read_stage(reading);
@@ -192,8 +200,7 @@ Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem
   for (const std::string& note : fields.notes()) run.notes.push_back(note);
 
   std::optional<WorldSize> ranks = world;
-  if (const Value* own = root.find("underkeel"); !ranks && own != nullptr && own->find("ranks"))
-    ranks = WorldSize{run.ranks, "underkeel.ranks"};
+  if (names_ranks && (!world || world->yields)) ranks = WorldSize{run.ranks, "underkeel.ranks"};
   if (source) read_deepspeed(*source, ranks, problems, run);
   check_conflicts(reading);
   if (run.precision == Precision::bf16 && !run.has_deepspeed)

@@ -172,6 +172,26 @@ TEST_F(RunFile, SplitsListsAtCommas) {
   EXPECT_EQ(run->data.evaluation_datasets, (std::vector<std::string>{"x", "y", "z"}));
 }
 
+TEST_F(RunFile, TakesTheMachinesRanksWhereNothingElseNamesThem) {
+  const WorldSize machine{.ranks = 64, .source = "hardware.yaml", .yields = true};
+  const std::string config =
+      write("ds_config.json", R"({"train_batch_size": 64, "zero_optimization": {"stage": 2}})");
+  const std::string lines =
+      "per_device_train_batch_size: 1\ngradient_accumulation_steps: 1\ndeepspeed: " + config + "\n";
+
+  const auto bare = read(minimal(lines), {"learning_rate=2e-4"}, machine);
+  const auto by_word = read(minimal(lines), {"underkeel.ranks=2"}, machine);
+  const auto by_file = read(minimal(lines + "underkeel: {ranks: 2}\n"), {}, machine);
+
+  ASSERT_TRUE(bare.has_value()) << text_of(bare);
+  EXPECT_EQ(bare->ranks, 64);
+  EXPECT_EQ(bare->changes, (std::vector<std::string>{"learning_rate=2e-4", "underkeel.ranks=64"}));
+  // Theirs hold, in the batch equation too.
+  for (const auto* other : {&by_word, &by_file})
+    EXPECT_NE(text_of(*other).find("x ranks 2 (underkeel.ranks) = 2"), std::string::npos)
+        << text_of(*other);
+}
+
 TEST_F(RunFile, LetsTheCommandLineOverrideAndSaysSo) {
   const auto run = read(minimal("learning_rate: 1e-4\n"),
                         {"learning_rate=2e-4", "underkeel.ranks=2", "underkeel.memory.device=1GiB",
