@@ -1,12 +1,15 @@
-// Changes of a run that make its plan fit. Each is written as the user would write it, read and planned
-// again, and checked; fewest changes first, then the smallest.
+// Changes of a run that make its plan fit. Most are estimated from plans of few layers; what is named was written as
+// the user would write it, read and planned again, and checked (docs/decisions/0008). Fewest changes first, then the
+// smallest.
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "planner/few_layers.h"
 #include "planner/fit.h"
 #include "planner/settings.h"
 
@@ -36,16 +39,14 @@ class Search {
   Search(const FitQuestion& question, const Shortage& shortage)
       : q_(question),
         shortage_(shortage),
-        base_(request_on(question.machine, question.placement, question.model, question.run)) {
+        base_(request_on(question.machine, question.placement, question.model, question.run)),
+        few_layers_(question.model) {
     list_levels();
-    // A plan takes time that grows with the layers: two seconds at the most.
-    plans_left_ =
-        std::clamp<std::int64_t>(6000 / std::max<std::int64_t>(1, q_.model.layers), 40, 400);
   }
 
   Advice run() {
     const std::vector<Setting> order = settings();
-    if (any_extreme_fits()) {
+    if (any_extreme_may_fit()) {
       for (const Setting& setting : order) {
         if (found_.size() == most_changes) break;
         if (!goes_beyond_a_found_one(setting)) try_setting(setting);
@@ -55,12 +56,18 @@ class Search {
         if (found_.size() < enough_changes && !is_found(setting)) try_setting(setting);
     }
     Advice advice;
-    for (const Setting& setting : found_) advice.changes.push_back(*tried_.at(setting).change);
+    for (const Setting& setting : found_) advice.changes.push_back(*planned_.at(setting).change);
     if (found_.empty()) advice.smallest = smallest();
+    advice.planned = planned_count_;
     return advice;
   }
 
  private:
+  /// What a setting is thought to need of what is short.
+  struct Estimate {
+    std::int64_t needed_bytes = 0;
+    bool may_fit = false;
+  };
   struct Trial {
     std::optional<Change> change;
     bool fits = false;
@@ -141,43 +148,52 @@ class Search {
     return all;
   }
 
-  bool any_extreme_fits() {
+  bool any_extreme_may_fit() {
     const std::vector<Setting> all = extremes();
-    return std::any_of(all.begin(), all.end(), [&](const Setting& setting) {
-      return may_fit(setting) && trial(setting).fits;
-    });
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Setting& setting) { return may_fit(setting); });
   }
 
-  // The least that is reached when nothing fits; the extremes with the least state, at most 16 of them.
+  // The least that is reached when nothing fits: from the extremes with the least state, at most 16 of them, knob by
+  // knob until no position of one knob is thought to need less. The end of that way is planned, with what is before
+  // it, since estimates of two that are close may stand the other way round.
   Change smallest() {
     std::vector<Setting> all = extremes();
     std::stable_sort(all.begin(), all.end(), [&](const Setting& a, const Setting& b) {
       return least_bytes(a) < least_bytes(b);
     });
-    constexpr std::size_t most = 16;
-    all.resize(std::min(all.size(), most));
-    for (const Setting& setting : all) trial(setting);
-    // From the best of them knob by knob, until no position of one knob needs less.
-    Setting best{};
-    Change least{"", shortage_.needed_bytes};
-    const auto take_least = [&] {
-      bool better = false;
-      for (const auto& [setting, made] : tried_)
-        if (made.change && made.change->needed_bytes < least.needed_bytes) {
-          least = *made.change;
-          best = setting;
-          better = true;
-        }
-      return better;
+    constexpr std::size_t most_extremes = 16;
+    all.resize(std::min(all.size(), most_extremes));
+    std::vector<Setting> way = {Setting{}};
+    const auto go_to = [&](const Setting& setting) {
+      if (thought_to_need(setting) >= thought_to_need(way.back())) return false;
+      way.push_back(setting);
+      return true;
     };
-    while (take_least())
+    for (const Setting& setting : all) go_to(setting);
+    for (bool moved = true; moved;) {
+      moved = false;
       for (std::size_t knob = 0; knob < knob_count; ++knob)
         for (std::size_t at = 0; at < level_count(knob); ++at) {
-          Setting neighbour = best;
+          Setting neighbour = way.back();
           neighbour[knob] = at;
-          trial(neighbour);
+          moved = go_to(neighbour) || moved;
         }
+    }
+    constexpr int most_planned = 3;
+    Change least{"", shortage_.needed_bytes};
+    for (int planned = 0; way.size() > 1 && planned < most_planned; way.pop_back()) {
+      const Trial& made = trial(way.back());
+      if (!made.change) continue;
+      ++planned;
+      if (made.change->needed_bytes < least.needed_bytes) least = *made.change;
+    }
     return least;
+  }
+
+  std::int64_t thought_to_need(const Setting& setting) {
+    return settings_at(setting) ? estimate(setting).needed_bytes
+                                : std::numeric_limits<std::int64_t>::max();
   }
 
   bool is_found(const Setting& setting) const {
@@ -195,8 +211,8 @@ class Search {
     if (may_fit(setting) && trial(setting).fits) found_.push_back(setting);
   }
 
-  // The words of a setting; nothing when the global batch cannot be kept.
-  std::optional<std::vector<std::string>> words_of(const Setting& setting) const {
+  // Nothing when the global batch cannot be kept.
+  std::optional<Settings> settings_at(const Setting& setting) const {
     const spec::RunConfig& run = q_.run;
     const std::int64_t divisor =
         setting[micro_batch] == 0 ? 1 : divisors_[setting[micro_batch] - 1];
@@ -210,17 +226,54 @@ class Search {
     if (setting[stage] > 0) wanted.stage = stages_[setting[stage] - 1];
     if (setting[evaluation] > 0)
       wanted.evaluation_batch /= evaluation_divisors_[setting[evaluation] - 1];
-    return words_for(run, wanted);
+    return wanted;
   }
 
   std::int64_t factor_of(const Setting& setting) const {
     return setting[ranks] == 0 ? 1 : rank_factors_[setting[ranks] - 1];
   }
 
-  // State that fills the budget by itself needs no plan to be refused.
-  bool may_fit(const Setting& setting) const {
-    if (shortage_.space && shortage_.space != plan::MemorySpace::device) return true;
-    return least_bytes(setting) <= shortage_.allowed_bytes;
+  Placement placement_of(const Setting& setting) const {
+    return setting[ranks] == 0 ? q_.placement
+                               : spread_evenly(q_.machine, world() * factor_of(setting),
+                                               q_.placement.ranks_are_processes);
+  }
+
+  /// The setting that needs least of those with the same ranks and stage, and as much accumulation.
+  Setting extreme_of(const Setting& setting) const {
+    Setting extreme = setting;
+    extreme[recompute] = level_count(recompute) - 1;
+    extreme[evaluation] = level_count(evaluation) - 1;
+    if (setting[micro_batch] > 0) extreme[micro_batch] = level_count(micro_batch) - 1;
+    return extreme;
+  }
+
+  // State that fills the budget by itself needs no estimate to be refused, and what its extreme does not reach neither.
+  bool may_fit(const Setting& setting) {
+    if (!settings_at(setting)) return false;
+    const bool is_of_state = !shortage_.space || shortage_.space == plan::MemorySpace::device;
+    if (is_of_state && least_bytes(setting) > shortage_.allowed_bytes) return false;
+    const Setting extreme = extreme_of(setting);
+    if (settings_at(extreme) && !estimate(extreme).may_fit) return false;
+    return estimate(setting).may_fit;
+  }
+
+  /// From plans of few layers. The setting must keep the global batch.
+  const Estimate& estimate(const Setting& setting) {
+    const auto [found, is_new] = estimates_.try_emplace(setting);
+    if (!is_new) return found->second;
+    const Placement placement = placement_of(setting);
+    const spec::RunConfig run = with_settings(q_.run, *settings_at(setting));
+    Request request = request_on(q_.machine, placement, q_.model, run);
+    // `auto` ends with what recomputes most.
+    if (run.recompute == spec::Recompute::automatic) request.recompute = spec::Recompute::block;
+    plan::Plan sizes;
+    sizes.overhead_bytes = request.overhead_bytes;
+    sizes.layout.size_bytes = few_layers_.of(request).size_bytes;
+    const Room room = room_of(run, q_.machine, placement);
+    found->second = {.needed_bytes = needed_bytes(sizes, room, shortage_.space),
+                     .may_fit = !certain_shortage(sizes, room)};
+    return found->second;
   }
 
   // A bound from below: weights, optimizer and gradients of the ranks that share the short budget.
@@ -245,17 +298,17 @@ class Search {
   }
 
   const Trial& trial(const Setting& setting) {
-    const auto [found, is_new] = tried_.try_emplace(setting);
+    const auto [found, is_new] = planned_.try_emplace(setting);
     Trial& made = found->second;
     if (!is_new) return made;
-    const auto words = words_of(setting);
-    if (!words || plans_left_ == 0) return made;
-    plan_again(*words, world() * factor_of(setting), made);
+    const auto wanted = settings_at(setting);
+    if (wanted) plan_again(words_for(q_.run, *wanted), placement_of(setting), made);
     return made;
   }
 
   // Leaves `into` as it is when the words cannot be read.
-  void plan_again(const std::vector<std::string>& words, std::int64_t world_size, Trial& into) {
+  void plan_again(const std::vector<std::string>& words, const Placement& placement, Trial& into) {
+    const std::int64_t world_size = placement.world_size;
     std::vector<std::string> all;
     if (world_size != world()) all.push_back(fmt::format("underkeel.ranks={}", world_size));
     all.insert(all.end(), words.begin(), words.end());
@@ -266,11 +319,7 @@ class Search {
       text += (text.empty() ? "" : " ") + (world_size != world() && &word == &changed->words.front()
                                                ? fmt::format("--ranks {}", world_size)
                                                : word);
-    --plans_left_;
-    const Placement placement =
-        world_size == world()
-            ? q_.placement
-            : spread_evenly(q_.machine, world_size, q_.placement.ranks_are_processes);
+    ++planned_count_;
     const plan::Plan plan = make_plan_on(
         {.model = q_.model, .run = changed->run, .machine = q_.machine, .placement = placement});
     const Room room = room_of(changed->run, q_.machine, placement);
@@ -286,16 +335,18 @@ class Search {
   std::vector<int> stages_;
   std::vector<std::int64_t> rank_factors_;
   std::vector<std::int64_t> evaluation_divisors_;
-  std::map<Setting, Trial> tried_;
+  FewLayers few_layers_;
+  std::map<Setting, Estimate> estimates_;
+  std::map<Setting, Trial> planned_;
   std::vector<Setting> found_;
-  std::int64_t plans_left_ = 0;
+  std::int64_t planned_count_ = 0;
 };
 
 }  // namespace
 
 Advice advise(const FitQuestion& question, const Shortage& shortage) {
   if (question.run.run_file.empty())  // not read from a file: there is no command to add words to
-    return {.changes = {}, .smallest = std::nullopt};
+    return {};
   return Search(question, shortage).run();
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <future>
 #include <map>
 #include <span>
@@ -16,7 +17,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "planner/steps_alone.h"
+#include "planner/few_layers.h"
+#include "planner/fitting_runs.h"
 
 namespace underkeel::planner {
 
@@ -24,36 +26,10 @@ namespace {
 
 using plan::MemorySpace;
 
-// Enough for a gather two layers ahead on both sides of a layer that has all its neighbours.
-constexpr std::int64_t fewer_layers = 5;
-constexpr std::int64_t more_layers = 7;
-// Estimates are this close (`BestFit.EstimatesAreClose`): what they call too large or too slow by more is out.
-constexpr double memory_tolerance = 0.01;
-constexpr double time_tolerance = 0.02;
 // Tokens of a micro-batch beyond which products gain nothing from more rows, and plans become long.
 constexpr std::int64_t most_rows = std::int64_t{1} << 18;
-// Sums of times differ in their last digits.
-constexpr double same_time = 1e-6;
-
-spec::ModelSpec with_layers(const spec::ModelSpec& model, std::int64_t layers) {
-  spec::ModelSpec fewer = model;
-  fewer.layers = layers;
-  fewer.windows.clear();
-  for (std::int64_t i = 0; i < layers; ++i)
-    fewer.windows.push_back(model.windows[static_cast<std::size_t>(i * model.layers / layers)]);
-  return fewer;
-}
-
-spec::RunConfig with_settings(spec::RunConfig run, const Settings& settings) {
-  run.recompute = settings.recompute;
-  run.sequences_per_micro_batch = settings.micro_batch;
-  run.accumulation_steps = settings.accumulation;
-  run.zero.stage = settings.stage;
-  run.zero.prefetch_bucket_elements = settings.prefetch_elements;
-  if (settings.prefetch_elements) run.zero.auto_prefetch_bucket = false;
-  run.evaluation.batch_size = settings.evaluation_batch;
-  return run;
-}
+// Plans in full of one answer, once there is one: each takes time that grows with the layers.
+constexpr std::int64_t most_plans = 24;
 
 /// Elements of one layer's matrices: what stage 3 gathers for it.
 std::int64_t layer_elements(const spec::ModelSpec& model) {
@@ -93,12 +69,12 @@ bool differ_in(std::string_view knob, Settings a, const Settings& b) {
 
 class BestFitSearch {
  public:
-  BestFitSearch(const FitQuestion& question, const PredictTimes& predict)
+  BestFitSearch(const FitQuestion& question, const PredictTimes& predict, const AskDisk& ask_disk)
       : q_(question),
         predict_(predict),
+        ask_disk_(ask_disk),
         room_(room_of(question.run, question.machine, question.placement)),
-        few_(with_layers(question.model, std::min(fewer_layers, question.model.layers))),
-        some_(with_layers(question.model, std::min(more_layers, question.model.layers))) {}
+        few_layers_(question.model) {}
 
   BestFit run() {
     BestFit found;
@@ -114,20 +90,9 @@ class BestFitSearch {
     std::stable_sort(order.begin(), order.end(), [](const Estimate* a, const Estimate* b) {
       return a->times.step_s < b->times.step_s;
     });
-    for (std::size_t begin = 0; begin < order.size(); begin += most_fitting_runs) {
-      std::vector<const Estimate*> next;
-      for (const Estimate* one :
-           std::span(order).subspan(begin, std::min(most_fitting_runs, order.size() - begin)))
-        if (found.rows.size() < most_fitting_runs ||
-            one->times.step_s * (1 - time_tolerance) <= found.rows.back().times.step_s)
-          next.push_back(one);
-      if (next.empty()) break;
-      for (std::optional<Planned>& planned : plan_in_full(next)) {
-        ++found.planned;
-        if (planned && !planned->shortage) insert(found.rows, std::move(planned->run));
-      }
-    }
-    if (found.rows.empty()) name_smallest(found);
+    found.rows = fastest(order, Disk::heeded, found.planned);
+    if (found.rows.empty()) name_what_the_disk_refused(order, found);
+    if (found.rows.empty() && !found.smallest) name_smallest(found);
     for (FittingRun& row : found.rows) row.choices = choices_of(row);
     return found;
   }
@@ -145,40 +110,48 @@ class BestFitSearch {
     FittingRun run;
     std::optional<Shortage> shortage;
   };
+  enum class Disk : std::uint8_t { heeded, passed_over };
 
-  static bool is_faster(const FittingRun& a, const FittingRun& b) {
-    if (std::abs(a.times.step_s - b.times.step_s) > same_time * b.times.step_s)
-      return a.times.step_s < b.times.step_s;
-    if (a.words.size() != b.words.size()) return a.words.size() < b.words.size();
-    return a.peak_bytes < b.peak_bytes;
-  }
-  static bool is_same_result(const FittingRun& a, const FittingRun& b) {
-    const auto is_same = [](double one, double other) {
-      return std::abs(one - other) <= same_time * std::max(1.0, std::abs(other));
-    };
-    return is_same(a.times.step_s, b.times.step_s) && is_same(a.times.save_s, b.times.save_s) &&
-           is_same(a.times.save_wait_s, b.times.save_wait_s) &&
-           is_same(a.times.evaluation_batch_s, b.times.evaluation_batch_s) &&
-           a.peak_bytes == b.peak_bytes && a.node_bytes == b.node_bytes;
-  }
-  static void insert(std::vector<FittingRun>& rows, FittingRun row) {
-    const auto same = std::find_if(rows.begin(), rows.end(), [&](const FittingRun& other) {
-      return is_same_result(row, other);
-    });
-    if (same != rows.end()) {
-      if (is_faster(row, *same)) *same = std::move(row);
-      return;
+  /// Of `order`, by estimated steps, those that fit: as many as an answer has, and all that may be faster.
+  std::vector<FittingRun> fastest(std::span<const Estimate* const> order, Disk disk,
+                                  std::int64_t& planned_count) const {
+    std::vector<FittingRun> rows;
+    while (!order.empty()) {
+      std::vector<const Estimate*> next;
+      bool may_be_faster = false;
+      while (!order.empty() && next.size() < most_fitting_runs) {
+        const Estimate& one = *order.front();
+        order = order.subspan(1);
+        if (rows.size() == most_fitting_runs &&
+            one.times.step_s * (1 - time_tolerance) > rows.back().times.step_s)
+          continue;
+        may_be_faster = true;
+        if (!is_surpassed(one, rows)) next.push_back(&one);
+      }
+      if (!may_be_faster) break;
+      for (std::optional<Planned>& planned : plan_in_full(next, disk)) {
+        if (!planned) continue;
+        ++planned_count;
+        if (!planned->shortage) insert_run(std::move(planned->run), rows);
+      }
+      if (planned_count >= most_plans && !rows.empty() && !order.empty() &&
+          order.front()->times.step_s * (1 - time_tolerance) > rows.front().times.step_s)
+        break;
     }
-    rows.insert(std::upper_bound(rows.begin(), rows.end(), row, is_faster), std::move(row));
-    if (rows.size() > most_fitting_runs) rows.pop_back();
+    return rows;
   }
 
-  std::optional<Shortage> shortage_within(const plan::Plan& sizes, double tolerance) const {
-    auto shortage = shortage_of(sizes, room_);
-    if (shortage && static_cast<double>(shortage->needed_bytes) * (1 - tolerance) <=
-                        static_cast<double>(shortage->allowed_bytes))
-      return std::nullopt;
-    return shortage;
+  std::optional<DiskUse> disk_use(const spec::RunConfig& run) const {
+    return ask_disk_ ? ask_disk_(run) : std::nullopt;
+  }
+
+  /// Whether one of `rows` is faster in any case and needs no more than is estimated.
+  bool is_surpassed(const Estimate& one, const std::vector<FittingRun>& rows) const {
+    return std::any_of(rows.begin(), rows.end(), [&](const FittingRun& row) {
+      return row.times.step_s < one.times.step_s * (1 - time_tolerance) &&
+             needs_no_more(row.peak_bytes, one.sizes.layout.size_bytes) &&
+             row.node_bytes <= needed_bytes(one.sizes, room_, std::nullopt);
+    });
   }
 
   /// The largest evaluation batch that may fit; where none does, the estimate of the smallest.
@@ -201,31 +174,18 @@ class BestFitSearch {
     const Request request = request_with(settings);
     made.sizes.overhead_bytes = request.overhead_bytes;
     made.sizes.layout.size_bytes[index(MemorySpace::device)] = state_bytes(request);
-    made.is_bound = shortage_within(made.sizes, 0).has_value();
+    made.is_bound = shortage_of(made.sizes, room_).has_value();
     return made.is_bound ? made : estimate_from_few_layers(settings);
   }
 
   Estimate estimate_from_few_layers(const Settings& settings) const {
     Estimate made{.settings = settings};
-    Request request = request_with(settings);
+    const Request request = request_with(settings);
+    const FewLayers::Figures figures = few_layers_.of(request, predict_);
+    made.times = figures.times;
     made.sizes.overhead_bytes = request.overhead_bytes;
-    request.model = some_;
-    const plan::Plan some = make_plan_of_steps(request);
-    made.times = predict_(some);
-    made.sizes.layout.size_bytes = some.layout.size_bytes;
-    if (q_.model.layers > more_layers) {
-      request.model = few_;
-      const plan::Plan few = make_plan_of_steps(request);
-      const StepTimes fewer = predict_(few);
-      constexpr std::int64_t between = more_layers - fewer_layers;
-      const std::int64_t beyond = q_.model.layers - more_layers;
-      for (std::size_t s = 0; s < plan::memory_space_count; ++s)
-        made.sizes.layout.size_bytes[s] +=
-            (some.layout.size_bytes[s] - few.layout.size_bytes[s]) * beyond / between;
-      made.times.step_s += (made.times.step_s - fewer.step_s) * static_cast<double>(beyond) /
-                           static_cast<double>(between);
-    }
-    made.may_fit = !shortage_within(made.sizes, memory_tolerance);
+    made.sizes.layout.size_bytes = figures.size_bytes;
+    made.may_fit = !certain_shortage(made.sizes, room_);
     return made;
   }
 
@@ -258,21 +218,20 @@ class BestFitSearch {
       const std::int64_t size = bytes_of(type, elements);
       return stage >= sharded_from ? size / request.world_size : size;
     };
-    const DType moments = request.keeps_masters ? DType::f32 : request.weight_type;
-    const bool has_masters = request.keeps_masters && request.weight_type != DType::f32;
-    return part(count, request.weight_type, 3) + part(2 * count, moments, 1) +
-           part(has_masters ? count : 0, DType::f32, 1) + part(count, request.accumulate_type, 2) +
+    return part(count, request.weight_type, 3) + part(2 * count, moment_type(request), 1) +
+           part(has_masters(request) ? count : 0, DType::f32, 1) +
+           part(count, request.accumulate_type, 2) +
            bytes_of(request.weight_type, q_.model.layers * request.max_rows * q_.model.width);
   }
 
   /// Several at once, one a core: a plan takes tens of MiB, which the next one on its thread takes again.
-  std::vector<std::optional<Planned>> plan_in_full(
-      const std::vector<const Estimate*>& wanted) const {
+  std::vector<std::optional<Planned>> plan_in_full(const std::vector<const Estimate*>& wanted,
+                                                   Disk disk) const {
     std::vector<std::optional<Planned>> made(wanted.size());
     std::atomic<std::size_t> next{0};
     const auto plan_next = [&] {
       for (std::size_t i = next++; i < wanted.size(); i = next++)
-        made[i] = plan_in_full(wanted[i]->settings);
+        made[i] = plan_in_full(wanted[i]->settings, disk);
     };
     std::vector<std::future<void>> helpers;
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
@@ -283,9 +242,12 @@ class BestFitSearch {
     return made;
   }
 
-  std::optional<Planned> plan_in_full(const Settings& settings) const {
+  /// None where the words cannot be read, or where the disk refuses.
+  std::optional<Planned> plan_in_full(const Settings& settings, Disk disk) const {
     const auto changed = read_changed(q_.run, words_for(q_.run, settings), q_.placement.world_size);
     if (!changed) return std::nullopt;
+    const std::optional<DiskUse> use = disk_use(changed->run);
+    if (disk == Disk::heeded && use && !use->fits()) return std::nullopt;
     const plan::Plan plan = make_plan_on(
         {.model = q_.model, .run = changed->run, .machine = q_.machine, .placement = q_.placement});
     Planned planned;
@@ -295,15 +257,26 @@ class BestFitSearch {
                    .peak_bytes = plan.layout.size_bytes,
                    .node_bytes = needed_bytes(plan, room_, std::nullopt),
                    .times = predict_(plan),
+                   .disk = use,
                    .choices = {}};
     planned.shortage = shortage_of(plan, room_);
     return planned;
   }
 
+  /// What memory has room for and the disk has not: the one that wants least of it.
+  void name_what_the_disk_refused(std::span<const Estimate* const> order, BestFit& found) const {
+    if (!disk_use(q_.run)) return;
+    const std::vector<FittingRun> rows = fastest(order, Disk::passed_over, found.planned);
+    const auto least =
+        std::min_element(rows.begin(), rows.end(), [](const FittingRun& a, const FittingRun& b) {
+          return (a.disk ? a.disk->needed_bytes : 0) < (b.disk ? b.disk->needed_bytes : 0);
+        });
+    if (least != rows.end()) found.smallest = *least;
+  }
+
   /// The one that misses by least: bounds become estimates and estimates plans, lowest first, until none that is left can
   /// miss by less.
   void name_smallest(BestFit& found) const {
-    constexpr std::int64_t most_plans = 24;
     const auto miss = [](const Shortage& shortage) {
       return static_cast<double>(shortage.needed_bytes) /
              static_cast<double>(std::max<std::int64_t>(1, shortage.allowed_bytes));
@@ -325,7 +298,7 @@ class BestFitSearch {
         waiting.emplace(std::max(bound, miss_of(made.sizes)), std::move(made));
         continue;
       }
-      auto planned = plan_in_full(one.settings);
+      auto planned = plan_in_full(one.settings, Disk::passed_over);
       ++found.planned;
       if (!planned || !planned->shortage) continue;
       if (found.shortage && miss(*planned->shortage) >= miss(*found.shortage)) continue;
@@ -377,15 +350,17 @@ class BestFitSearch {
 
   const FitQuestion& q_;
   const PredictTimes& predict_;
+  const AskDisk& ask_disk_;
   Room room_;
-  spec::ModelSpec few_, some_;
+  FewLayers few_layers_;
   std::vector<Estimate> estimates_;
 };
 
 }  // namespace
 
-BestFit find_best_fit(const FitQuestion& question, const PredictTimes& predict) {
-  return BestFitSearch(question, predict).run();
+BestFit find_best_fit(const FitQuestion& question, const PredictTimes& predict,
+                      const AskDisk& ask_disk) {
+  return BestFitSearch(question, predict, ask_disk).run();
 }
 
 std::vector<Settings> settings_to_search(const FitQuestion& question) {

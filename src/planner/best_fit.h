@@ -24,6 +24,16 @@ struct StepTimes {
 /// How long a plan's step takes. (A reader of plans answers that; this layer knows none.)
 using PredictTimes = std::function<StepTimes(const plan::Plan&)>;
 
+/// What a run wants of the disk of its output folder, and what is free there.
+struct DiskUse {
+  std::int64_t needed_bytes = 0;
+  std::int64_t free_bytes = 0;
+
+  bool fits() const { return needed_bytes <= free_bytes; }
+};
+/// None where the free space is not known. (What a run writes is, like its times, not known to this layer.)
+using AskDisk = std::function<std::optional<DiskUse>(const spec::RunConfig&)>;
+
 /// Settings that were read and planned.
 struct FittingRun {
   Settings settings;
@@ -32,14 +42,16 @@ struct FittingRun {
   std::array<std::int64_t, plan::memory_space_count> peak_bytes{};  // of a rank
   std::int64_t node_bytes = 0;  // of host memory, all ranks of a node and their processes
   StepTimes times;
+  std::optional<DiskUse> disk;
   std::vector<plan::Decision> choices;  // of each knob, what the others would do
 };
 
 struct BestFit {
-  std::vector<FittingRun>
-      rows;  // fastest first; of the same times and bytes the one with the fewest words alone
+  /// Fastest first; each needs less of some memory than all that are faster. Of the same times and bytes the one with
+  /// the fewest words stands alone.
+  std::vector<FittingRun> rows;
   std::optional<FittingRun> smallest;  // where nothing fits: the one that comes closest
-  std::optional<Shortage> shortage;    // of that one
+  std::optional<Shortage> shortage;    // of that one; none: it is short of disk alone
   std::int64_t searched = 0;           // settings of the grid
   std::int64_t planned = 0;            // of them in full
 };
@@ -47,8 +59,9 @@ struct BestFit {
 /// The most rows of an answer.
 constexpr std::size_t most_fitting_runs = 6;
 
-/// `run` must have been read from a file.
-BestFit find_best_fit(const FitQuestion& question, const PredictTimes& predict);
+/// `run` must have been read from a file. Both functions are called from several threads at once.
+BestFit find_best_fit(const FitQuestion& question, const PredictTimes& predict,
+                      const AskDisk& ask_disk = {});
 
 /// The grid that is searched, evaluation batches left as they are.
 std::vector<Settings> settings_to_search(const FitQuestion& question);

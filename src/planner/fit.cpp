@@ -281,6 +281,25 @@ std::optional<plan::Budget> budget_of(const plan::Plan& plan, const Room& room, 
                         room.node->reason)};
 }
 
+namespace {
+
+/// What the memory of a node holds: a line behind what a rank's peak does.
+std::string node_text(const plan::Plan& plan, const spec::RunConfig& run, const Room& room) {
+  const std::int64_t processes = process_count(room.placement);
+  const std::int64_t samples = processes * samples_bytes(run, room.placement);
+  const std::int64_t outside = processes * plan.overhead_bytes;
+  const std::int64_t arenas = needed_bytes(plan, room, std::nullopt) - outside;
+  std::string text = fmt::format("\nnode:  arenas {} ({} {} of {})", format_bytes(arenas),
+                                 room.placement.ranks_on_node,
+                                 room.placement.ranks_on_node == 1 ? "rank" : "ranks",
+                                 format_bytes(arenas / room.placement.ranks_on_node));
+  if (samples > 0) text += fmt::format(", lists of samples {}", format_bytes(samples));
+  return text +
+         fmt::format(", code, libraries, threads and heap {}", format_bytes(outside - samples));
+}
+
+}  // namespace
+
 Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Room& room,
                    const Shortage& shortage, const Advice& advice) {
   const MemorySpace space = shortage.space.value_or(largest_on_node(plan, room));
@@ -302,6 +321,7 @@ Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Roo
   }
   if (const plan::Peak* peak = highest_peak(plan, space)) error.where = place_text(plan, *peak);
   error.fix = advice_text(advice, shortage.needed_bytes);
+  if (!shortage.space) error.where += node_text(plan, run, room);
   const std::int64_t samples = process_count(room.placement) * samples_bytes(run, room.placement);
   if (!shortage.space && samples > shortage.needed_bytes / 10)
     error.fix += fmt::format("; {} of it are lists of samples: lower max_samples or num_samples",

@@ -85,9 +85,11 @@ struct Change {
 struct Advice {
   std::vector<Change> changes;     // that fit; smallest first, at most four
   std::optional<Change> smallest;  // nothing fits: the least that was reached; no words: as it is
+  std::int64_t planned = 0;        // settings that were planned in full
 };
 /// Tries recompute levels, micro-batches with accumulation, stages, numbers of ranks and evaluation
-/// batches, alone and together. The global batch and what is computed stay as they are.
+/// batches, alone and together. The global batch and what is computed stay as they are. Most are estimated from plans of
+/// few layers; what is named was planned in full.
 Advice advise(const FitQuestion& question, const Shortage& shortage);
 
 /// does_not_fit as the user sees it: peak and budget, the operation, the holders, changes that fit.

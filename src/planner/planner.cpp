@@ -327,6 +327,14 @@ plan::Plan make_plan_of_steps(const Request& request) {
   return make_plan_with(request, Segments::of_steps);
 }
 
+bool has_masters(const Request& request) {
+  return request.keeps_masters && request.weight_type != DType::f32;
+}
+
+DType moment_type(const Request& request) {
+  return request.keeps_masters ? DType::f32 : request.weight_type;
+}
+
 Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
                    std::int64_t world_size) {
   Request request{.model = model};

@@ -39,6 +39,10 @@ struct Request {
   std::vector<plan::Decision> decisions;  // made on the way from the run to this request
 };
 
+/// Whether f32 copies stand beside narrower weights.
+bool has_masters(const Request& request);
+DType moment_type(const Request& request);
+
 /// The request of a run file on `world_size` ranks.
 Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
                    std::int64_t world_size);

@@ -59,6 +59,17 @@ std::vector<std::string> words_for(const spec::RunConfig& run, const Settings& s
   return words;
 }
 
+spec::RunConfig with_settings(spec::RunConfig run, const Settings& settings) {
+  run.recompute = settings.recompute;
+  run.sequences_per_micro_batch = settings.micro_batch;
+  run.accumulation_steps = settings.accumulation;
+  run.zero.stage = settings.stage;
+  run.zero.prefetch_bucket_elements = settings.prefetch_elements;
+  if (settings.prefetch_elements) run.zero.auto_prefetch_bucket = false;
+  run.evaluation.batch_size = settings.evaluation_batch;
+  return run;
+}
+
 std::optional<ChangedRun> read_changed(const spec::RunConfig& run,
                                        const std::vector<std::string>& words,
                                        std::int64_t world_size) {

@@ -31,6 +31,9 @@ std::string_view name_of(spec::Recompute level);
 /// DeepSpeed config; where there was none the sums over micro-steps stay f32.
 std::vector<std::string> words_for(const spec::RunConfig& run, const Settings& settings);
 
+/// The run as it would be read with these settings, for estimates.
+spec::RunConfig with_settings(spec::RunConfig run, const Settings& settings);
+
 /// A run read again from its file, with more words behind its own.
 struct ChangedRun {
   spec::RunConfig run;

@@ -82,11 +82,11 @@ void give_homes(Builder& builder, UnitId id) {
                                        .size_bytes = bytes_of(builder.type(), unit.element_count)});
   }
   if (!request.train) return;
-  if (builder.type() != DType::f32 && request.keeps_masters)
+  if (has_masters(request))
     unit.master = home("master", BufferKind::optimizer, DType::f32, unit.optimizer_sharded);
-  const DType moment_type = request.keeps_masters ? DType::f32 : builder.type();
-  unit.moment1 = home("exp_avg", BufferKind::optimizer, moment_type, unit.optimizer_sharded);
-  unit.moment2 = home("exp_avg_sq", BufferKind::optimizer, moment_type, unit.optimizer_sharded);
+  const DType moments = moment_type(request);
+  unit.moment1 = home("exp_avg", BufferKind::optimizer, moments, unit.optimizer_sharded);
+  unit.moment2 = home("exp_avg_sq", BufferKind::optimizer, moments, unit.optimizer_sharded);
   // What is written in f32 and has no copy beside its home (accumulate.cpp) stays f32.
   const bool is_wide = accumulates_in_place(request) && unit.micro_gradient_type == DType::f32;
   unit.gradient = home("gradient", BufferKind::gradients,

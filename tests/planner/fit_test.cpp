@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -308,6 +309,77 @@ TEST_F(Fit, PlansALargeModelFewTimes) {
 
   EXPECT_GE(advice.changes.size(), 2u);
   for (const Change& change : advice.changes) EXPECT_LE(change.needed_bytes, 79 * gibibyte);
+  EXPECT_LE(advice.planned, 6);
+}
+
+TEST_F(Fit, PlansALargeModelFewTimesWhereNothingFits) {
+  model_ = value_of(
+      spec::parse_model_config(test::complete_config(R"({"model_type": "llama", "hidden_size": 8192,
+        "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+        "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+        "tie_word_embeddings": false, "torch_dtype": "bfloat16"})"),
+                               "config.json"));
+  machine_ = {.nodes = 1,
+              .gpus_per_node = 8,
+              .gpu_mem_bytes = 80 * gibibyte,
+              .host_ram_bytes = 1000 * gibibyte};
+  const Command command = read({"bf16=true", "cutoff_len=2048", "--ranks", "8"});
+
+  const Advice advice = advise(question(command), *shortage(command));
+
+  EXPECT_TRUE(advice.changes.empty());
+  ASSERT_TRUE(advice.smallest);
+  EXPECT_THAT(advice.smallest->words, HasSubstr("stage=3"));
+  EXPECT_LE(advice.planned, 3);
+}
+
+TEST_F(Fit, FindsWhatThePlansOfAllSettingsFind) {
+  // Deep enough for most to be estimated.
+  model_ = value_of(spec::parse_model_config(
+      test::complete_config(R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 192,
+        "num_hidden_layers": 11, "num_attention_heads": 4, "num_key_value_heads": 4,
+        "vocab_size": 512, "max_position_embeddings": 4096, "tie_word_embeddings": false,
+        "torch_dtype": "bfloat16"})"),
+      "config.json"));
+  const std::vector<std::string> words = {"bf16=true",
+                                          "cutoff_len=256",
+                                          "underkeel.recompute=none",
+                                          "--ranks",
+                                          "8",
+                                          "gradient_accumulation_steps=2"};
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const std::string recompute : {"none", "cheap", "block"})
+    for (const auto& [batch, accumulation] :
+         {std::pair<std::string, std::string>{"4", "2"}, {"2", "4"}, {"1", "8"}})
+      for (const std::string stage : {"0", "1", "2", "3"}) {
+        std::vector<std::string> all = words;
+        for (const std::string& word :
+             {"underkeel.recompute=" + recompute, "per_device_train_batch_size=" + batch,
+              "gradient_accumulation_steps=" + accumulation,
+              "deepspeed.zero_optimization.stage=" + stage,
+              std::string("deepspeed.data_types.grad_accum_dtype=fp32")})
+          all.push_back(word);
+        const std::int64_t size = plan_of(read(all)).layout.size_bytes[index(MemorySpace::device)];
+        least = std::min(least, size);
+        most = std::max(most, size);
+      }
+
+  for (int i = 0; i <= 8; ++i) {
+    // The last budget is the first that nothing fits.
+    const std::int64_t budget = most - (most - least) * i / 8 - 1;
+    std::vector<std::string> all = words;
+    all.push_back("underkeel.memory.device=" + std::to_string(budget));
+    const Command command = read(all);
+    const auto short_of = shortage(command);
+    if (!short_of) continue;
+
+    const Advice advice = advise(question(command), *short_of);
+
+    EXPECT_EQ(advice.changes.empty(), budget < least) << budget;
+    if (advice.smallest) {
+      EXPECT_EQ(advice.smallest->needed_bytes, least);
+    }
+  }
 }
 
 }  // namespace
