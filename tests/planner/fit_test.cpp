@@ -277,6 +277,8 @@ TEST_F(Fit, CountsTheListsOfSamplesOnTheNode) {
   ASSERT_FALSE(fits);
   EXPECT_THAT(to_text(fits.error()),
               HasSubstr("of it are lists of samples: lower max_samples or num_samples"));
+  EXPECT_THAT(fits.error().where, HasSubstr("\nnode:  arenas "));
+  EXPECT_THAT(fits.error().where, HasSubstr(", lists of samples 1.2 GiB, code, libraries, "));
 }
 
 TEST_F(Fit, TakesTheTighterOfTheRunsBudgetAndTheMachines) {
