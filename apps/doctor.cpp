@@ -166,7 +166,10 @@ Result<void> run(const Words& words, int& exit_code) {
   const doctor::Engine engine =
       words.engine == "deepspeed" ? doctor::Engine::deepspeed : doctor::Engine::underkeel;
   read_data(words.data, question);
-  const doctor::Diagnosis diagnosis = doctor::diagnose(question, disk_need);
+  const doctor::Diagnosis diagnosis =
+      doctor::diagnose(question, [](const spec::ModelSpec& model, const spec::RunConfig& run) {
+        return disk_need(model, run, length_of(run, run.ranks, std::nullopt));
+      });
   const std::string text =
       words.json ? doctor::to_json(diagnosis, language) : doctor::to_text(diagnosis, language);
   std::fputs(text.c_str(), stdout);

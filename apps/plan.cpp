@@ -12,7 +12,6 @@
 
 #include "base/units.h"
 #include "command.h"
-#include "data/sampler.h"
 #include "disk_need.h"
 #include "io/checkpoint_space.h"
 #include "io/file.h"
@@ -22,7 +21,7 @@
 #include "plan_page.h"
 #include "planned.h"
 #include "planner/planner.h"
-#include "train/run_data.h"
+#include "run_length.h"
 
 namespace underkeel::apps {
 
@@ -82,13 +81,31 @@ std::string total_text(const plan::Plan& plan, const planner::Room& room) {
   return text + "\n";
 }
 
-// Whether the checkpoints that will stand at once fit the disk of a machine that is described.
-Result<void> check_disk(const PlanWords& words, const spec::ModelSpec& model,
-                        const spec::RunConfig& run, const plan::Plan& plan,
-                        const spec::HardwareSpec& machine) {
-  if (!machine.out_free_bytes || run.save.strategy == spec::Cadence::no) return {};
-  UK_TRY(need, disk_need(model, run, plan));
-  return io::check_space(need, *machine.out_free_bytes, "out_free_gib of " + words.hardware);
+/// What is known of the disk of a machine that is described.
+Result<std::optional<FitDisk>> disk_of(const PlanWords& words, const spec::ModelSpec& model,
+                                       const spec::RunConfig& run,
+                                       const spec::HardwareSpec& machine,
+                                       const std::optional<DataFacts>& data) {
+  std::optional<FitDisk> disk;
+  if (!machine.out_free_bytes) return disk;
+  // Files that cannot be laid out can be with no setting.
+  UK_TRY_VOID(disk_need(model, run, std::nullopt));
+  disk =
+      FitDisk{.free_bytes = *machine.out_free_bytes,
+              .source = "out_free_gib of " + words.hardware,
+              .need = [&model, &data](const spec::RunConfig& changed) {
+                return disk_need(model, changed, length_of(changed, changed.ranks, data)).value();
+              }};
+  return disk;
+}
+
+std::string disk_text(const FitDisk& disk, const spec::RunConfig& run) {
+  const io::SpaceNeed need = disk.need(run);
+  return fmt::format("disk: {} of {} ({}): {} checkpoint{} of {} at once, the final model {}\n",
+                     format_bytes(io::needed_bytes(need)), format_bytes(disk.free_bytes),
+                     disk.source, io::checkpoints_at_once(need),
+                     io::checkpoints_at_once(need) == 1 ? "" : "s",
+                     format_bytes(need.checkpoint_bytes), format_bytes(need.export_bytes));
 }
 
 /// Bars on a terminal; nothing where a program reads.
@@ -104,48 +121,23 @@ std::string bars(const plan::Plan& plan, const render::Outlook& outlook) {
   return render::peak_bars(plan, outlook, {.columns = columns, .colored = colored}) + "\n";
 }
 
-// Of a run whose data have been read; of others where max_steps says so.
-std::optional<RunLength> length_of(const spec::RunConfig& run, std::int64_t ranks,
-                                   const std::optional<DataFacts>& data) {
-  std::optional<RunLength> length;
-  if (run.max_steps > 0) length = RunLength{.steps = run.max_steps, .steps_of_epoch = {}};
-  if (!data) return length;
-  const auto sampler = data::Sampler::make(
-      train::sampler_config(run, data->sample_count, static_cast<int>(ranks), 0));
-  if (!sampler) return length;
-  return RunLength{.steps = run.max_steps > 0 ? run.max_steps : sampler->updates_for(run.epochs),
-                   .steps_of_epoch = sampler->updates_per_epoch()};
-}
-
-// Samples of an evaluation: of data that have been read, or held out by number.
-std::optional<std::int64_t> evaluation_samples(const spec::RunConfig& run,
-                                               const std::optional<DataFacts>& data) {
-  if (data) return data->evaluation_sample_count;
-  if (run.evaluation.validation_size > 1 && run.data.evaluation_datasets.empty())
-    return static_cast<std::int64_t>(run.evaluation.validation_size);
-  return std::nullopt;
-}
-
 Result<void> run_fit(const Words& words) {
   UK_TRY(budgets, parse_given_budgets(words.fit, "--fit"));
   std::optional<std::int64_t> nvme_bytes;
   for (const SpaceBudget& budget : budgets)
     if (budget.space == "nvme") nvme_bytes = budget.size_bytes;
   UK_TRY(asked, read_question(words.plan, budgets));
-  return show_best_fit(asked.question(),
-                       {.json = words.json,
-                        .nvme_bytes = nvme_bytes,
-                        .length =
-                            [&](const spec::RunConfig& run) {
-                              return length_of(run, asked.config.ranks, asked.data);
-                            },
-                        .evaluation_samples = evaluation_samples(asked.config, asked.data)});
+  UK_TRY(disk, disk_of(words.plan, asked.model, asked.config, asked.machine, asked.data));
+  return show_best_fit(
+      asked.question(),
+      {.json = words.json, .nvme_bytes = nvme_bytes, .data = asked.data, .disk = std::move(disk)});
 }
 
 Result<void> run(const Words& words) {
   if (words.asks_fit) return run_fit(words);
   UK_TRY(made, make_planned(words.plan));
   const plan::Plan& plan = made.plan;
+  UK_TRY(disk, disk_of(words.plan, made.model, made.config, made.machine, made.data));
   if (!words.html.empty()) {
     io::FileSystem files;
     UK_TRY_VOID(write_page(files, words.html, plan_page(made, words.plan), page_beginning));
@@ -155,17 +147,23 @@ Result<void> run(const Words& words) {
   } else if (words.json) {
     std::fputs(render::plan_json(plan, made.outlook).c_str(), stdout);
   } else {
-    fmt::print("values in force that are no defaults\n{}\n{}{}\n{}{}\n{}{}",
-               spec::chosen_values_table(made.config), made.data_text,
+    fmt::print("values in force that are no defaults\n{}\n{}{}\n{}{}\n{}{}{}",
+               spec::chosen_values_table(made.config),
+               (made.data ? made.data->report : std::string()),
                summary(made.model, made.config, plan), bars(plan, made.outlook),
                render::peak_table(plan, made.outlook), total_text(plan, made.room),
+               disk ? disk_text(*disk, made.config) : "",
                times_text(*made.outlook.times, made.machine.rates_are_measured));
     for (const std::string& note : made.config.notes) fmt::print("note: {}\n", note);
+    if (!made.data)
+      fmt::print(
+          "note: the data were not read: samples count as cutoff_len long; --data finds the "
+          "longest, and counts samples, steps and windows that train nothing\n");
   }
   if (made.shortage)
     return tl::unexpected(
         planner::does_not_fit(plan, made.config, made.room, *made.shortage, made.advice));
-  UK_TRY_VOID(check_disk(words.plan, made.model, made.config, plan, made.machine));
+  if (disk) UK_TRY_VOID(io::check_space(disk->need(made.config), disk->free_bytes, disk->source));
   if (!words.json && !words.listing) fmt::print("it fits\n");
   return {};
 }

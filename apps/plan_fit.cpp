@@ -11,9 +11,9 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "planner/best_fit.h"
+#include "run_length.h"
 #include "simulate/simulate.h"
 #include "spec/value.h"
-#include "train/log_options.h"
 
 namespace underkeel::apps {
 
@@ -49,41 +49,13 @@ std::pair<std::string, Json> entry_of(const std::string& word) {
   return {word.substr(0, sign), number ? Json(*number) : Json(value)};
 }
 
-/// How often something is due by its strategy, the last step included; none where epochs are asked about and their steps
-/// are not known.
-std::optional<std::int64_t> times_due(spec::Cadence strategy, std::int64_t steps, double fraction,
-                                      double delay, const RunLength& length) {
-  std::int64_t every = train::cadence_steps(strategy, steps, fraction, length.steps);
-  if (strategy == spec::Cadence::epoch) {
-    if (!length.steps_of_epoch) return std::nullopt;
-    every = *length.steps_of_epoch;
-    delay *= static_cast<double>(every);  // epochs
-  }
-  if (every <= 0) return 0;
-  std::int64_t count = 0;
-  // The first that is not before `delay`.
-  const auto begun = static_cast<std::int64_t>(std::ceil(delay / static_cast<double>(every)));
-  const std::int64_t all = ceil_div(length.steps, every);
-  if (delay <= static_cast<double>(length.steps))
-    count = all - std::min(all - 1, std::max<std::int64_t>(begun - 1, 0));
-  return count;
-}
-
-std::optional<std::int64_t> evaluation_count(const spec::EvaluationConfig& evaluation,
-                                             const RunLength& length) {
-  auto count = times_due(evaluation.strategy, evaluation.steps, evaluation.steps_fraction,
-                         evaluation.delay, length);
-  if (!count) return std::nullopt;
-  if (evaluation.at_end && *count == 0) ++*count;
-  return *count + (evaluation.on_start ? 1 : 0);
-}
-
 /// What is known of the time to the end of a run.
 struct ToEnd {
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> evaluations;
+  std::optional<std::int64_t> saves;
   std::optional<double> evaluation_s;  // of one
-  std::optional<double> whole_s;       // without evaluations where one of the two is not known
+  std::optional<double> whole_s;       // without evaluations or saves where they are not known
 
   bool counts_evaluations() const { return evaluations && evaluation_s; }
 };
@@ -94,22 +66,17 @@ ToEnd to_end(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
   if (row.times.evaluation_batch_s == 0) {
     known.evaluations = 0;
     known.evaluation_s = 0;
-  } else if (words.evaluation_samples) {
-    known.evaluation_s =
-        row.times.evaluation_batch_s *
-        static_cast<double>(ceil_div(*words.evaluation_samples, evaluation.batch_size * ranks));
+  } else if (const auto samples = evaluation_samples(row.run, words.data)) {
+    known.evaluation_s = row.times.evaluation_batch_s *
+                         static_cast<double>(ceil_div(*samples, evaluation.batch_size * ranks));
   }
-  const std::optional<RunLength> length = words.length(row.run);
+  const std::optional<RunLength> length = length_of(row.run, ranks, words.data);
   if (!length) return known;
   known.steps = length->steps;
-  if (!known.evaluations) known.evaluations = evaluation_count(evaluation, *length);
-  const spec::SaveConfig& save = row.run.save;
-  // Of the best model there is at most one save for each evaluation.
-  const auto saves = save.strategy == spec::Cadence::best
-                         ? known.evaluations
-                         : times_due(save.strategy, save.steps, save.steps_fraction, 0, *length);
+  if (!known.evaluations) known.evaluations = evaluation_count(row.run, *length);
+  known.saves = save_count(row.run, *length);
   known.whole_s = static_cast<double>(length->steps) * row.times.step_s +
-                  static_cast<double>(saves.value_or(0)) * row.times.save_wait_s;
+                  static_cast<double>(known.saves.value_or(0)) * row.times.save_wait_s;
   if (known.counts_evaluations())
     *known.whole_s += static_cast<double>(*known.evaluations) * *known.evaluation_s;
   return known;
@@ -150,10 +117,12 @@ Json json_of(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
           {"evaluation_batch_s", row.times.evaluation_batch_s},
           {"evaluation_s", or_null(end.evaluation_s)},
           {"evaluations", or_null(end.evaluations)},
+          {"saves", or_null(end.saves)},
           {"save_s", row.times.save_s},
           {"save_wait_s", row.times.save_wait_s},
           {"peak_bytes", peaks},
           {"node_host_bytes", row.node_bytes},
+          {"disk_bytes", row.disk ? Json(row.disk->needed_bytes) : Json()},
           {"decisions", decisions}};
 }
 
@@ -166,6 +135,8 @@ std::string json_text(const planner::FitQuestion& question, const planner::Room&
   };
   add("device", room.spaces[index(plan::MemorySpace::device)]);
   add("host", room.node);
+  if (words.disk)
+    budgets["disk"] = {{"bytes", words.disk->free_bytes}, {"reason", words.disk->source}};
   Json rows = Json::array();
   for (const FittingRun& row : found.rows)
     rows.push_back(json_of(row, words, question.placement.world_size));
@@ -216,26 +187,65 @@ std::string choice_text(const plan::Decision& choice) {
   return text + "\n";
 }
 
+std::string plural(std::string_view what, std::int64_t count) {
+  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+}
+
+/// "a", "a and b", "a, b and c".
+std::string in_words(const std::vector<std::string>& parts) {
+  const std::string before = fmt::format("{}", fmt::join(parts.begin(), parts.end() - 1, ", "));
+  return before.empty() ? parts.back() : before + " and " + parts.back();
+}
+
+/// Columns as wide as what stands in them, figures to the right.
 std::string table_text(const BestFit& found, const planner::Room& room, const FitWords& words) {
-  const bool device_is_host = room.device_is_host;
-  std::string text =
-      fmt::format("  {:>9}{:>10}{:>10}{:>11}{:>10}{:>10}{:>11}{:>11}  settings\n", "step",
-                  "steps/h", "to end", "evaluation", "save", "of which", "device", "node's");
-  text += fmt::format("  {:>9}{:>10}{:>10}{:>11}{:>10}{:>10}{:>11}{:>11}\n", "", "", "", "", "",
-                      "waited", device_is_host ? "of a rank" : "of a GPU", "host");
+  using Line = std::vector<std::string>;
+  std::vector<Line> lines = {
+      {"step", "steps/h", "to end", "evaluation", "save", "of which", "device", "node's",
+       "settings"},
+      {"", "", "", "", "", "waited", room.device_is_host ? "of a rank" : "of a GPU", "host", ""}};
   for (const FittingRun& row : found.rows) {
     const ToEnd end = to_end(row, words, room.placement.world_size);
-    const std::string evaluation = row.times.evaluation_batch_s == 0 ? "-"
-                                   : end.evaluation_s ? duration_text(*end.evaluation_s)
-                                                      : "?";
-    text += fmt::format("  {:>9}{:>10}{:>10}{:>11}{:>10}{:>10}{:>11}{:>11}  {}\n",
-                        time_text(row.times.step_s), rate_text(seconds_per_hour / row.times.step_s),
-                        end.whole_s ? duration_text(*end.whole_s) : "?", evaluation,
-                        duration_text(row.times.save_s), duration_text(row.times.save_wait_s),
-                        format_bytes(row.peak_bytes[index(plan::MemorySpace::device)]),
-                        format_bytes(row.node_bytes), settings_text(row));
+    lines.push_back({time_text(row.times.step_s), rate_text(seconds_per_hour / row.times.step_s),
+                     end.whole_s ? duration_text(*end.whole_s) : "?",
+                     row.times.evaluation_batch_s == 0 ? "-"
+                     : end.evaluation_s                ? duration_text(*end.evaluation_s)
+                                                       : "?",
+                     duration_text(row.times.save_s), duration_text(row.times.save_wait_s),
+                     format_bytes(row.peak_bytes[index(plan::MemorySpace::device)]),
+                     format_bytes(row.node_bytes), settings_text(row)});
+  }
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const Line& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (std::size_t i = 0; i + 1 < line.size(); ++i)
+      row += fmt::format("  {:>{}}", line[i], widths[i]);
+    text += row + (line.back().empty() ? "" : "  " + line.back()) + "\n";
   }
   return text;
+}
+
+/// What `to end` counts, and what it does not.
+std::string to_end_text(const FittingRun& best, const ToEnd& end) {
+  if (!end.steps) return "  to end: not known without max_steps; --data counts the samples\n";
+  std::vector<std::string> counted = {plural("step", *end.steps)}, left_out;
+  if (!end.counts_evaluations())
+    left_out.push_back(
+        fmt::format("evaluations ({} a batch)", time_text(best.times.evaluation_batch_s)));
+  else if (*end.evaluations > 0)
+    counted.push_back(plural("evaluation", *end.evaluations));
+  if (!end.saves)
+    left_out.push_back(
+        fmt::format("saves ({} waited for each)", time_text(best.times.save_wait_s)));
+  else if (*end.saves > 0)
+    counted.push_back(plural("save", *end.saves));
+  std::string text = fmt::format("  to end: {}", in_words(counted));
+  if (!left_out.empty())
+    text += fmt::format("; without {}: --data counts them", in_words(left_out));
+  return text + "\n";
 }
 
 std::string text_of(const planner::FitQuestion& question, const planner::Room& room,
@@ -246,16 +256,12 @@ std::string text_of(const planner::FitQuestion& question, const planner::Room& r
       question.machine.rates_are_measured ? "measured" : "assumed");
   text += table_text(found, room, words);
   const FittingRun& best = found.rows.front();
-  const ToEnd end = to_end(best, words, question.placement.world_size);
-  if (!end.steps)
-    text += "  to end: not known without max_steps; --data counts the samples\n";
-  else if (!end.counts_evaluations())
-    text += fmt::format(
-        "  to end: without evaluations, {} a batch; --data counts samples and batches\n",
-        time_text(best.times.evaluation_batch_s));
-  else if (*end.evaluations > 0)
-    text += fmt::format("  to end: {} steps and {} evaluation{}\n", format_count(*end.steps),
-                        format_count(*end.evaluations), *end.evaluations == 1 ? "" : "s");
+  text += to_end_text(best, to_end(best, words, question.placement.world_size));
+  if (best.disk)
+    text +=
+        fmt::format("  disk: the first needs {} for checkpoints and the final model, of {} ({})\n",
+                    format_bytes(best.disk->needed_bytes), format_bytes(best.disk->free_bytes),
+                    words.disk->source);
   if (!best.words.empty()) {
     text += "\nthe first, as lines of the run file (instead of lines with the same key):\n";
     for (const std::string& word : best.words) {
@@ -270,9 +276,24 @@ std::string text_of(const planner::FitQuestion& question, const planner::Room& r
   return text;
 }
 
+/// Where memory has room and the disk has not.
+Error disk_refuses(const planner::FitQuestion& question, const BestFit& found,
+                   const FitDisk& disk) {
+  const FittingRun& least = *found.smallest;
+  auto refused = io::check_space(disk.need(least.run), disk.free_bytes, disk.source);
+  UK_CHECK(!refused, "settings that the disk refused do not fit it");
+  Error error = std::move(refused.error());
+  error.what =
+      fmt::format("none of {} settings fits, because of the disk: {}", found.searched, error.what);
+  error.where = fmt::format("{}; {}, {}{}", disk.source, question.run.run_file.string(),
+                            least.words.empty() ? "" : "with ", settings_text(least));
+  return error;
+}
+
 Error nothing_fits(const planner::FitQuestion& question, const BestFit& found,
                    const FitWords& words) {
-  UK_CHECK(found.smallest && found.shortage, "settings that do not fit are short of something");
+  UK_CHECK(found.smallest, "settings that do not fit are short of something");
+  if (!found.shortage) return disk_refuses(question, found, *words.disk);
   const planner::Shortage& shortage = *found.shortage;
   return {
       .code = ErrorCode::does_not_fit,
@@ -293,11 +314,17 @@ Error nothing_fits(const planner::FitQuestion& question, const BestFit& found,
 }  // namespace
 
 Result<void> show_best_fit(const planner::FitQuestion& question, const FitWords& words) {
-  const BestFit found = planner::find_best_fit(question, [&](const plan::Plan& plan) {
+  const auto predict = [&](const plan::Plan& plan) {
     const simulate::Simulation times = simulate::simulate_step(plan, question.machine);
     return planner::StepTimes{times.step_s, times.save_s, times.save_wait_s,
                               times.evaluation_batch_s};
-  });
+  };
+  planner::AskDisk ask_disk;
+  if (words.disk)
+    ask_disk = [&](const spec::RunConfig& run) {
+      return planner::DiskUse{io::needed_bytes(words.disk->need(run)), words.disk->free_bytes};
+    };
+  const BestFit found = planner::find_best_fit(question, predict, ask_disk);
   const planner::Room room = planner::room_of(question.run, question.machine, question.placement);
   if (words.json) std::fputs(json_text(question, room, found, words).c_str(), stdout);
   if (found.rows.empty()) return tl::unexpected(nothing_fits(question, found, words));

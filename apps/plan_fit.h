@@ -8,25 +8,28 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/checkpoint_space.h"
+#include "planned.h"
 #include "planner/fit.h"
 
 namespace underkeel::apps {
 
-struct RunLength {
-  std::int64_t steps = 0;                      // of the optimizer, to the end
-  std::optional<std::int64_t> steps_of_epoch;  // none where the data are not known
+/// The disk of the output folder.
+struct FitDisk {
+  std::int64_t free_bytes = 0;
+  std::string source;  // of that figure
+  std::function<io::SpaceNeed(const spec::RunConfig&)> need;
 };
 
 struct FitWords {
   bool json = false;
   std::optional<std::int64_t> nvme_bytes;  // asked about; nothing of a run lies there
-  /// Of a run; none where the data are not known.
-  std::function<std::optional<RunLength>(const spec::RunConfig&)> length;
-  std::optional<std::int64_t> evaluation_samples;  // of one evaluation; none where not known
+  std::optional<DataFacts> data;           // when they were read
+  std::optional<FitDisk> disk;             // where it is known
 };
 
 /// Prints what was found.
-/// Errors:  does_not_fit with the smallest peak that was reached.
+/// Errors:  does_not_fit with the smallest peak that was reached, or with what the disk lacks.
 Result<void> show_best_fit(const planner::FitQuestion& question, const FitWords& words);
 
 }  // namespace underkeel::apps

@@ -2,7 +2,6 @@
 
 #include "planned.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -75,15 +74,11 @@ Result<void> check_gpu_count(const PlanWords& words, const spec::HardwareSpec& m
 }
 
 // A machine that is described has a rank for each of its GPUs, unless someone says otherwise.
-Result<spec::RunConfig> on_all_gpus(const PlanWords& words, const spec::HardwareSpec& machine,
-                                    spec::RunConfig config, std::vector<std::string> changes) {
-  const std::int64_t gpus = machine.nodes * machine.gpus_per_node;
-  if (gpus <= 1) return config;
-  changes.push_back(fmt::format("underkeel.ranks={}", gpus));
-  UK_TRY(wider,
-         spec::read_run_file(words.run->run_file, changes, spec::WorldSize{gpus, words.hardware}));
-  wider.notes.push_back(fmt::format("{} ranks, one for each GPU of {}", gpus, words.hardware));
-  return wider;
+std::optional<spec::WorldSize> world_on(const PlanWords& words,
+                                        const std::optional<spec::HardwareSpec>& described) {
+  const std::int64_t gpus = described ? described->nodes * described->gpus_per_node : 0;
+  if (words.run->ranks || gpus <= 1) return words.run->world();
+  return spec::WorldSize{.ranks = gpus, .source = words.hardware, .yields = true};
 }
 
 void take_budgets(const std::vector<SpaceBudget>& budgets, spec::RunConfig& config) {
@@ -100,20 +95,16 @@ void take_budgets(const std::vector<SpaceBudget>& budgets, spec::RunConfig& conf
 
 Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudget>& budgets) {
   UK_TRY(changes, words.run->all_changes());
-  UK_TRY(config, spec::read_run_file(words.run->run_file, changes, words.run->world()));
-  const bool says_ranks = std::any_of(
-      config.provenance.begin(), config.provenance.end(), [](const spec::Provenance& entry) {
-        return entry.key == "underkeel.ranks" && entry.source != "default";
-      });
   std::optional<spec::HardwareSpec> described;
   if (!words.hardware.empty()) {
     UK_TRY(read, spec::read_hardware_file(words.hardware));
     described = std::move(read);
   }
-  if (described && !says_ranks) {
-    UK_TRY(on_all, on_all_gpus(words, *described, std::move(config), std::move(changes)));
-    config = std::move(on_all);
-  }
+  const std::optional<spec::WorldSize> world = world_on(words, described);
+  UK_TRY(config, spec::read_run_file(words.run->run_file, changes, world));
+  if (config.changes.size() > changes.size())
+    config.notes.push_back(
+        fmt::format("{} ranks, one for each GPU of {}", config.ranks, words.hardware));
   take_budgets(budgets, config);
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   UK_TRY(model, spec::read_model_config(folder));
@@ -155,7 +146,7 @@ Result<Planned> make_planned(const PlanWords& words) {
                  .shortage = shortage,
                  .advice = std::move(advice),
                  .outlook = std::move(outlook),
-                 .data_text = asked.data ? std::move(asked.data->report) : std::string()};
+                 .data = std::move(asked.data)};
 }
 
 void add_plan_flags(CLI::App& command, PlanWords& words) {

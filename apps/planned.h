@@ -51,7 +51,7 @@ struct Planned {
   std::optional<planner::Shortage> shortage;
   planner::Advice advice;
   render::Outlook outlook;
-  std::string data_text;  // the report on the data, when they were read
+  std::optional<DataFacts> data;  // when they were read
 };
 
 /// Reads the run file, with the changes of the command line, the model's description, the machine and, where asked, the

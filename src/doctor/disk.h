@@ -7,14 +7,13 @@
 #include "base/result.h"
 #include "doctor/doctor.h"
 #include "io/checkpoint_space.h"
-#include "plan/plan.h"
 #include "spec/run_config.h"
 
 namespace underkeel::doctor {
 
 /// What a run of ours that has not begun wants of its disk.
-using DiskNeed = std::function<Result<io::SpaceNeed>(const spec::ModelSpec&, const spec::RunConfig&,
-                                                     const plan::Plan&)>;
+using DiskNeed =
+    std::function<Result<io::SpaceNeed>(const spec::ModelSpec&, const spec::RunConfig&)>;
 
 Diagnosis diagnose(const Question& question, const DiskNeed& disk_need);
 

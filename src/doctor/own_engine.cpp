@@ -232,7 +232,7 @@ class OwnEngine {
                                    .slots = slots_of(plan, room, shortage, cure)});
     tell_pieces(plan, run);
     if (question_.resumes) tell_resume(plan);
-    check_disk(plan, run, machine);
+    check_disk(run, machine);
   }
 
   void tell(std::string_view id, Severity severity, std::string_view key, std::vector<Slot> slots) {
@@ -288,11 +288,10 @@ class OwnEngine {
   }
 
   /// As `plan` asks: whether the checkpoints that stand at once fit the described disk.
-  void check_disk(const plan::Plan& plan, const spec::RunConfig& run,
-                  const spec::HardwareSpec& machine) {
+  void check_disk(const spec::RunConfig& run, const spec::HardwareSpec& machine) {
     if (!disk_need_ || !machine.out_free_bytes) return;
     if (run.save.strategy == spec::Cadence::no) return;
-    const auto need = disk_need_(*inputs_.model, run, plan);
+    const auto need = disk_need_(*inputs_.model, run);
     if (!need) return;  // a model whose files cannot be laid out is told of elsewhere
     const std::int64_t needed = io::needed_bytes(*need);
     const std::int64_t free = *machine.out_free_bytes;

@@ -1,6 +1,9 @@
 #include "io/checkpoint_space.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +15,39 @@ namespace {
 
 std::string size_text(std::int64_t size_bytes) {
   return fmt::format("{} bytes ({})", format_count(size_bytes), format_bytes(size_bytes));
+}
+
+struct Change {
+  std::string words;
+  SpaceNeed need;
+};
+
+/// With the largest limit that fits; nothing where none does.
+std::optional<Change> limited(Change change, std::int64_t free_bytes) {
+  if (needed_bytes(change.need) <= free_bytes) return change;
+  change.need.save_total_limit = largest_limit_that_fits(change.need, free_bytes);
+  if (change.need.save_total_limit == 0) return std::nullopt;
+  if (!change.words.empty()) change.words += " and ";
+  change.words += fmt::format("save_total_limit: {}", change.need.save_total_limit);
+  return change;
+}
+
+/// One a line; `need` itself does not fit.
+std::string changes_that_fit(const SpaceNeed& need, std::int64_t free_bytes) {
+  std::vector<Change> changes;
+  if (auto fewer = limited({"", need}, free_bytes)) changes.push_back(*fewer);
+  // A checkpoint of weights alone is as large as the final folder.
+  Change narrower{"save_only_model: true (nothing to resume from)", need};
+  narrower.need.checkpoint_bytes = need.export_bytes;
+  if (need.save_count > 0 && need.export_bytes > 0 && need.export_bytes < need.checkpoint_bytes)
+    if (auto fewer = limited(narrower, free_bytes)) changes.push_back(*fewer);
+  Change none{"save_strategy: \"no\" (the final model alone)", need};
+  none.need.save_count = 0;
+  if (need.save_count > 0 && needed_bytes(none.need) <= free_bytes) changes.push_back(none);
+  std::string text;
+  for (const Change& change : changes)
+    text += fmt::format("{} -> {}\n       ", change.words, size_text(needed_bytes(change.need)));
+  return text;
 }
 
 }  // namespace
@@ -40,26 +76,24 @@ Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes,
   const std::int64_t needed = needed_bytes(need);
   if (needed <= free_bytes) return {};
   const std::int64_t at_once = checkpoints_at_once(need);
-  const std::int64_t limit = largest_limit_that_fits(need, free_bytes);
-  std::string fix =
-      fmt::format("free {}, save less often, or save weights only", size_text(needed - free_bytes));
-  if (limit > 0) {
-    SpaceNeed smaller = need;
-    smaller.save_total_limit = limit;
-    fix = fmt::format("save_total_limit: {} -> {}", limit, size_text(needed_bytes(smaller)));
-  }
+  std::string what =
+      fmt::format("the {} not fit the disk: {} needed, {} free; ",
+                  need.save_count > 0 ? "checkpoints do" : "model that is saved at the end does",
+                  size_text(needed), size_text(free_bytes));
+  if (at_once > 0)
+    what += fmt::format(
+        "{} checkpoint{} of {} stand{} there at once{}{}", at_once, at_once == 1 ? "" : "s",
+        size_text(need.checkpoint_bytes), at_once == 1 ? "s" : "",
+        need.save_total_limit > 0
+            ? fmt::format(" (save_total_limit {} and the one being written)", need.save_total_limit)
+            : " (no save_total_limit)",
+        need.standing_count > 0 ? fmt::format(", {} of them now", need.standing_count) : "");
+  if (need.export_bytes > 0)
+    what += fmt::format("{}the final model takes {}", at_once > 0 ? ", and " : "",
+                        size_text(need.export_bytes));
   return fail(
-      ErrorCode::does_not_fit,
-      fmt::format(
-          "the checkpoints do not fit the disk: {} needed, {} free; {} checkpoints of {} "
-          "stand there at once{}{}",
-          size_text(needed), size_text(free_bytes), at_once, size_text(need.checkpoint_bytes),
-          need.save_total_limit > 0
-              ? fmt::format(" (save_total_limit {} and the one being written)",
-                            need.save_total_limit)
-              : " (no save_total_limit)",
-          need.standing_count > 0 ? fmt::format(", {} of them now", need.standing_count) : ""),
-      output, fix);
+      ErrorCode::does_not_fit, what, output,
+      changes_that_fit(need, free_bytes) + fmt::format("free {}", size_text(needed - free_bytes)));
 }
 
 }  // namespace underkeel::io

@@ -25,7 +25,8 @@ std::int64_t needed_bytes(const SpaceNeed& need);
 /// The largest save_total_limit below the present one that fits; 0 when not even 1 does.
 std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes);
 
-/// Errors: does_not_fit, with needed and free bytes and the largest save_total_limit that fits.
+/// Errors: does_not_fit, with needed and free bytes and the keys that make it fit, each with what is then needed: the
+/// largest save_total_limit; weights only, with a limit where it takes one; no saves; or how much to free.
 Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes, const std::string& output);
 
 }  // namespace underkeel::io

@@ -51,14 +51,12 @@ Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
   return made;
 }
 
-CheckpointContent checkpoint_content(const spec::RunConfig& run, const plan::Plan& plan) {
-  const plan::Unit& first_unit = plan.schedule.units.front();
-  const bool narrow = first_unit.master != plan::no_buffer;
+CheckpointContent checkpoint_content(const spec::RunConfig& run, const planner::Request& request) {
   const DType type = spec::export_type(run);
   // f32 weights of a narrower run are its master copies: they are written once.
   return {.weight_type = type,
-          .state_type = plan.schedule.buffer(first_unit.moment1).type,
-          .has_master = narrow && type != DType::f32,
+          .state_type = planner::moment_type(request),
+          .has_master = planner::has_masters(request) && type != DType::f32,
           .has_optimizer = !run.save.weights_only,
           .exports_weights = run.zero.gather_weights_on_save};
 }

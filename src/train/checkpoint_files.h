@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "io/model_shards.h"
 #include "io/safetensors.h"
-#include "plan/plan.h"
 #include "plan/schedule.h"
+#include "planner/planner.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
 
@@ -26,8 +26,9 @@ struct CheckpointContent {
   bool exports_weights = true;
 };
 
-/// What a run's checkpoints hold, and its final folder.
-CheckpointContent checkpoint_content(const spec::RunConfig& run, const plan::Plan& plan);
+/// What a run's checkpoints hold, and its final folder. The request is planner::request_of() the same run, on any
+/// number of ranks.
+CheckpointContent checkpoint_content(const spec::RunConfig& run, const planner::Request& request);
 CheckpointContent final_content(const spec::RunConfig& run);
 
 struct LaidOutFile {

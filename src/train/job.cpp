@@ -216,8 +216,8 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.plan = planner::make_plan_on(question);
   UK_TRY_VOID(planner::check_fit(job.plan, question));
 
-  UK_TRY(whole_files,
-         lay_out_checkpoint(job.model, checkpoint_content(run, job.plan), default_shard_bytes));
+  const auto content = checkpoint_content(run, planner::request_of(job.model, job.run, world_size));
+  UK_TRY(whole_files, lay_out_checkpoint(job.model, content, default_shard_bytes));
   job.checkpoint_files = std::move(whole_files);
   UK_TRY(weight_files, lay_out_checkpoint(job.model, final_content(run), default_shard_bytes));
   job.final_files = std::move(weight_files);

@@ -95,9 +95,10 @@ TEST(PlanFit, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(found["fits"], true);
   EXPECT_EQ(found["smallest"], nullptr);
   const Json& row = found["rows"][0];
-  for (const char* key : {"changes", "patch", "step_s", "steps_per_hour", "total_steps", "hours",
-                          "evaluation_batch_s", "evaluation_s", "evaluations", "save_s",
-                          "save_wait_s", "peak_bytes", "node_host_bytes", "decisions"})
+  for (const char* key :
+       {"changes", "patch", "step_s", "steps_per_hour", "total_steps", "hours",
+        "evaluation_batch_s", "evaluation_s", "evaluations", "save_s", "save_wait_s", "peak_bytes",
+        "node_host_bytes", "decisions", "saves", "disk_bytes"})
     EXPECT_TRUE(row.contains(key)) << key;
   EXPECT_EQ(row["total_steps"], 100);
   EXPECT_GT(row["hours"].get<double>(), 0);
@@ -172,6 +173,117 @@ TEST(PlanFit, CountsEvaluationsToTheEnd) {
   EXPECT_THAT(text.out, HasSubstr("to end: 25 steps and 3 evaluations"));
 }
 
+TEST(PlanFit, CountsSavesToTheEndOrSaysThatItDoesNot) {
+  const Squeezed squeezed;
+  const auto first = [&](const std::string& words) {
+    return Json::parse(
+        run_underkeel(squeezed.fit(" max_steps=25 " + words + " --json")).out)["rows"][0];
+  };
+
+  EXPECT_EQ(first("save_steps=10")["saves"], 3);
+  EXPECT_EQ(first("save_strategy=no")["saves"], 0);
+  EXPECT_EQ(first("save_strategy=epoch")["saves"], nullptr);
+  EXPECT_THAT(run_underkeel(squeezed.fit(" max_steps=25 save_steps=10")).out,
+              HasSubstr("to end: 25 steps and 3 saves"));
+  EXPECT_THAT(run_underkeel(squeezed.fit(" max_steps=25 save_strategy=epoch")).out,
+              testing::ContainsRegex("to end: 25 steps; without saves \\([0-9.e-]+ s waited for "
+                                     "each\\): --data counts them"));
+}
+
+TEST(PlanFit, CountsTheSavesOfEpochsOnceTheDataAreRead) {
+  const Squeezed squeezed;
+
+  const Ran ran = run_underkeel(
+      squeezed.fit(" --data max_steps=-1 num_train_epochs=3 save_strategy=epoch --json"));
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_EQ(Json::parse(ran.out)["rows"][0]["saves"], 3);
+}
+
+/// A machine with so much free disk, as flags.
+std::string machine_with_disk(const TemporaryFolder& folder, const std::string& free_gib) {
+  write_text(folder / "hardware.yaml", "host_ram_gib: 64\nout_free_gib: " + free_gib + "\n");
+  return "--hardware " + (folder / "hardware.yaml").string();
+}
+
+TEST(PlanFit, OffersWhatTheDiskHasRoomForToo) {
+  // With a stage bf16 weights are saved, without one f32 ones: only the first have room.
+  const TemporaryFolder folder;
+  const Squeezed roomy(machine_with_disk(folder, "1"));
+  const Json all = Json::parse(run_underkeel(roomy.fit(" max_steps=8 save_steps=4 --json")).out);
+  std::int64_t least = all["rows"][0]["disk_bytes"], most = least;
+  for (const Json& row : all["rows"]) {
+    least = std::min(least, row["disk_bytes"].get<std::int64_t>());
+    most = std::max(most, row["disk_bytes"].get<std::int64_t>());
+  }
+  ASSERT_GT(least, 0);
+  const Squeezed tight(
+      machine_with_disk(folder, std::to_string(static_cast<double>(least + 1024) / (1 << 30))));
+
+  const Ran ran = run_underkeel(tight.fit(" max_steps=8 save_steps=4 --json"));
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  const Json found = Json::parse(ran.out);
+  EXPECT_GT(found["budgets"]["disk"]["bytes"].get<std::int64_t>(), least);
+  for (const Json& row : found["rows"]) {
+    std::string words =
+        "plan " + tight.words() + " max_steps=8 save_steps=4 --memory " + tight.budgets;
+    for (const auto& word : row["changes"]) words += " " + word.get<std::string>();
+    const Ran plan = run_underkeel(words);
+    EXPECT_EQ(plan.exit_code, 0) << words << "\n" << plan.error;
+    EXPECT_THAT(plan.out, HasSubstr("disk: "));
+  }
+}
+
+TEST(PlanFit, SaysWhatToChangeWhereOnlyTheDiskRefuses) {
+  const TemporaryFolder folder;
+  const Squeezed squeezed(machine_with_disk(folder, "0.002"));
+
+  const Ran ran = run_underkeel(squeezed.fit(" max_steps=90 save_steps=2"));
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error,
+              HasSubstr("settings fits, because of the disk: the checkpoints do not fit"));
+  EXPECT_THAT(ran.error, HasSubstr("45 checkpoints of "));
+  EXPECT_THAT(ran.error, HasSubstr("out_free_gib"));
+  EXPECT_THAT(ran.error, HasSubstr("save_total_limit: "));
+  EXPECT_THAT(ran.error, HasSubstr("save_only_model: true"));
+}
+
+TEST(PlanFit, ListsNoRowThatIsNoBetterThanAnother) {
+  const Squeezed squeezed("", 130);
+
+  const Json found = Json::parse(run_underkeel(squeezed.fit(" --json")).out);
+
+  const Json& rows = found["rows"];
+  ASSERT_GE(rows.size(), 2u);
+  const auto is_as_good = [](const Json& one, const Json& other) {
+    bool is = one["step_s"].get<double>() <= other["step_s"].get<double>() * (1 + 1e-9) &&
+              one["node_host_bytes"] <= other["node_host_bytes"];
+    for (const auto& [space, peak] : other["peak_bytes"].items())
+      is = is && one["peak_bytes"].value(space, std::int64_t{0}) <= peak.get<std::int64_t>();
+    return is;
+  };
+  for (const Json& one : rows)
+    for (const Json& other : rows)
+      if (&one != &other) {
+        EXPECT_FALSE(is_as_good(one, other)) << one["changes"] << " and " << other["changes"];
+      }
+}
+
+TEST(PlanFit, KeepsColumnsApartHoweverLargeTheFigures) {
+  const TemporaryFolder folder;
+  write_text(folder / "hardware.yaml",
+             "host_ram_gib: 64\nmatmul_flops_per_s: 1.0e20\nmemory_bytes_per_s: 1.0e20\n"
+             "link_bytes_per_s: 1.0e20\nlink_latency_s: 0\ndisk_bytes_per_s: 1.0e20\n");
+  const Squeezed squeezed("--hardware " + (folder / "hardware.yaml").string());
+
+  const Ran ran = run_underkeel(squeezed.fit(" max_steps=1000000000"));
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_THAT(ran.out, testing::ContainsRegex("\n +[^ ]+ s +[0-9,]{13,}  +[^ ]+ "));
+}
+
 TEST(PlanFit, SaysWhereEvaluationsAreNotCounted) {
   const Squeezed squeezed;
 
@@ -179,7 +291,9 @@ TEST(PlanFit, SaysWhereEvaluationsAreNotCounted) {
       run_underkeel(squeezed.fit(" max_steps=25 val_size=0.5 eval_strategy=steps eval_steps=10"));
 
   EXPECT_EQ(ran.exit_code, 0) << ran.error;
-  EXPECT_THAT(ran.out, HasSubstr("to end: without evaluations, "));
+  EXPECT_THAT(ran.out,
+              testing::ContainsRegex("to end: 25 steps.*; without evaluations \\(.* a batch\\): "
+                                     "--data counts them"));
 }
 
 TEST(PlanFit, RefusesWhatIsNoBudget) {

@@ -9,6 +9,7 @@ namespace underkeel::io {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// A 7B model: 6,738,415,616 parameters, 16-bit weights and fp32 state.
 SpaceNeed seven_billion(std::int64_t save_total_limit) {
@@ -57,6 +58,36 @@ TEST(CheckpointSpace, SaysHowMuchToFreeWhenNoLimitHelps) {
   const auto result = check_space(seven_billion(3), 100 * gibibyte, "out");
 
   EXPECT_THAT(result.error().fix, HasSubstr("free 269,977,092,096 bytes"));
+}
+
+TEST(CheckpointSpace, NamesEachKeyThatFitsWithWhatIsThenNeeded) {
+  SpaceNeed need = seven_billion(3);
+  need.export_bytes = 6'738'415'616 * 2;
+
+  const auto roomy = check_space(need, 120 * gibibyte, "out");
+  const auto narrow = check_space(need, 30 * gibibyte, "out");
+  const auto none = check_space(need, 10 * gibibyte, "out");
+
+  EXPECT_THAT(roomy.error().what, HasSubstr("and the final model takes 13,476,831,232 bytes"));
+  EXPECT_THAT(roomy.error().fix, Not(HasSubstr("save_total_limit")));
+  EXPECT_THAT(roomy.error().fix,
+              HasSubstr("save_only_model: true (nothing to resume from) -> 67,384,156,160 bytes"));
+  EXPECT_THAT(roomy.error().fix, HasSubstr("save_strategy: \"no\" (the final model alone) -> "
+                                           "13,476,831,232 bytes"));
+  EXPECT_THAT(narrow.error().fix, Not(HasSubstr("save_only_model")));
+  EXPECT_THAT(narrow.error().fix, HasSubstr("save_strategy: \"no\""));
+  EXPECT_THAT(check_space(need, 50 * gibibyte, "out").error().fix,
+              HasSubstr("save_only_model: true (nothing to resume from) and save_total_limit: 1 -> "
+                        "40,430,493,696 bytes"));
+  EXPECT_THAT(none.error().fix, testing::StartsWith("free "));
+}
+
+TEST(CheckpointSpace, OfARunThatSavesNothingIsTheFinalModel) {
+  const auto result = check_space({.checkpoint_bytes = 100, .export_bytes = 20}, 10, "out");
+
+  EXPECT_THAT(result.error().what,
+              HasSubstr("the model that is saved at the end does not fit the disk: 20 bytes"));
+  EXPECT_EQ(result.error().fix, "free 10 bytes (10 B)");
 }
 
 }  // namespace
