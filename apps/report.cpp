@@ -162,7 +162,11 @@ Result<void> run(Words& words) {
     page.run_json = report::to_json(folder->record());
     for (const std::string& remark : folder->record().remarks) fmt::print("note: {}\n", remark);
   }
-  const std::string output = words.output.empty() ? "report.html" : words.output;
+  // With the run that it shows; of a plan alone in the current folder.
+  const std::string output =
+      !words.output.empty()
+          ? words.output
+          : (std::filesystem::path(words.folder) / "report.html").lexically_normal().string();
   UK_TRY_VOID(write_page(files, output, report::html_of(page), page_beginning));
   fmt::print("{}: open it in a browser\n", output);
   return {};
@@ -179,7 +183,8 @@ void add_report(CLI::App& app, Chosen& chosen) {
   words->plan.run = add_run_flags(*command);
   command->add_option("--plan", words->run_file, "run file to plan, as `plan` takes it");
   add_plan_flags(*command, words->plan);
-  command->add_option("-o,--output", words->output, "the page (report.html)");
+  command->add_option("-o,--output", words->output,
+                      "the page (report.html, in RUN_FOLDER where one is given)");
   command->add_option("--trace", words->trace,
                       "also write the plan's forecast as a trace for Perfetto");
   command->add_flag("--watch", words->watch,

@@ -73,6 +73,23 @@ TEST_F(Report, OfAPlanARunAndBoth) {
               HasSubstr("[\"per_device_train_batch_size\",\"1\",\"command line\"]"));
 }
 
+TEST_F(Report, OfARunStandsInItsFolderUnlessAnotherFileIsNamed) {
+  const std::string run = run_folder();
+  write_text(folder_ / "elsewhere/note", "");
+  std::filesystem::current_path(folder_ / "elsewhere");
+
+  const Ran ran = report(run + "/");
+  const Ran named = report(run + " -o here.html");
+
+  EXPECT_EQ(ran.exit_code, 0) << ran.error;
+  EXPECT_THAT(ran.out, HasSubstr(run + "/report.html: open it in a browser"));
+  EXPECT_THAT(read_text(run + "/report.html"), HasSubstr("\"learning_rate\":[1e-05]"));
+  EXPECT_FALSE(std::filesystem::exists("report.html"));
+  EXPECT_EQ(named.exit_code, 0) << named.error;
+  EXPECT_TRUE(std::filesystem::exists("here.html"));
+  std::filesystem::current_path(test::in_source(""));  // before the folder goes
+}
+
 TEST_F(Report, WritesATrace) {
   const std::string trace = (folder_ / "trace.json").string();
 
