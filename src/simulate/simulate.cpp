@@ -102,7 +102,9 @@ Rates rates_of(const spec::HardwareSpec& hardware, std::int64_t world_size) {
           .link_latency_s = hardware.link_latency_s,
           .disk_bytes_per_s = hardware.disk_bytes_per_s / ranks_on_node,
           .network_bytes_per_s = hardware.network_bytes_per_s,
+          .network_latency_s = hardware.network_latency_s,
           .network_share = elsewhere / others,
+          .other_nodes = static_cast<double>(std::clamp<std::int64_t>(world_size, 1, nodes) - 1),
           .ranks_on_node = ranks_on_node};
 }
 
@@ -111,13 +113,15 @@ double seconds_of(const plan::Op& op, const Rates& rates, double row_fraction) {
   double seconds = std::max(op.cost.flops * scale / rates.matmul_flops_per_s,
                             op.cost.memory_bytes * scale / rates.memory_bytes_per_s);
   if (op.cost.link_bytes > 0) {
+    const bool is_exchange = std::holds_alternative<plan::ReduceScatter>(op.body);
     const bool is_gather = std::holds_alternative<plan::Gather>(op.body);
     const double ways = is_gather ? rates.ranks_on_node : 1.0;
     double link_s = op.cost.link_bytes / rates.link_bytes_per_s;
     if (rates.network_share > 0)
       link_s = std::max(
           link_s, op.cost.link_bytes * rates.network_share / (ways * rates.network_bytes_per_s));
-    seconds = std::max(seconds, rates.link_latency_s + link_s);
+    const double hops = is_exchange ? std::min(rates.other_nodes, 1.0) : rates.other_nodes;
+    seconds = std::max(seconds, rates.link_latency_s + hops * rates.network_latency_s + link_s);
   }
   if (op.cost.disk_bytes > 0)
     seconds = std::max(seconds, op.cost.disk_bytes / rates.disk_bytes_per_s);

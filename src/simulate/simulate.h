@@ -20,7 +20,9 @@ struct Rates {
   double link_latency_s = 0;
   double disk_bytes_per_s = 0;
   double network_bytes_per_s = 0;  // of this rank to other nodes
+  double network_latency_s = 0;    // of each of those
   double network_share = 0;        // of the bytes from other ranks: those from other nodes
+  double other_nodes = 0;          // than the own one, where ranks are
   double ranks_on_node = 1;
 };
 
@@ -31,7 +33,8 @@ Rates rates_of(const spec::HardwareSpec& hardware, std::int64_t world_size);
 /// An operation takes as long as the slowest of the things it needs: arithmetic, its own memory, the
 /// link, the network, the disk. `row_fraction` is the micro-batch's rows over the segment's largest.
 /// A gather brings what other nodes have into a node once, over the network of all its ranks; in a sum over ranks, which
-/// is an exchange, each rank receives its own part of the gradient from every other rank.
+/// is an exchange, each rank receives its own part of the gradient from every other rank. A gather goes from node to node,
+/// and each adds its latency; the messages of an exchange are under way together and add it once.
 double seconds_of(const plan::Op& op, const Rates& rates, double row_fraction);
 
 /// Runs segments one after another as the lanes and edges say: a lane takes its operations in order,

@@ -25,6 +25,7 @@ struct HardwareSpec {
   double link_bytes_per_s = 5e9;  // between ranks of a node, each way
   double link_latency_s = 5e-6;
   double network_bytes_per_s = 1e9;  // of one rank to other nodes, each way
+  double network_latency_s = 5e-5;  // what each further node adds to a gather, all of them to a sum
   double memory_bytes_per_s = 1e10;
   double disk_bytes_per_s = 1e9;
   double matmul_flops_per_s = 1e11;
@@ -33,8 +34,8 @@ struct HardwareSpec {
 
 /// Reads a hardware.yaml (or JSON): nodes, gpus_per_node, gpu_name, gpu_mem_gib, host_ram_gib
 /// (required), memlock_gib ("unlimited" is the default), swap_free_gib, out_free_gib,
-/// compute_capability, cores, link_bytes_per_s, link_latency_s, network_bytes_per_s, memory_bytes_per_s,
-/// disk_bytes_per_s, matmul_flops_per_s and rates_are_measured. Rates that are not given are round numbers, of a
+/// compute_capability, cores, link_bytes_per_s, link_latency_s, network_bytes_per_s, network_latency_s,
+/// memory_bytes_per_s, disk_bytes_per_s, matmul_flops_per_s and rates_are_measured. Rates that are not given are round numbers, of a
 /// data-centre GPU where there are GPUs.
 /// Errors:  all problems of the file in one; unknown keys name the nearest known one.
 Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file);

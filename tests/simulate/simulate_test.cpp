@@ -100,6 +100,7 @@ TEST(Simulate, AGatherSharesTheNetworksOfANodeAndASumHasItsOwn) {
   hardware.link_bytes_per_s = 10;
   hardware.link_latency_s = 0;
   hardware.network_bytes_per_s = 1;
+  hardware.network_latency_s = 0;
   plan::Op op;
   op.cost.link_bytes = 110;  // from 11 other ranks, 8 of which are on other nodes
 
@@ -111,6 +112,27 @@ TEST(Simulate, AGatherSharesTheNetworksOfANodeAndASumHasItsOwn) {
   EXPECT_DOUBLE_EQ(seconds_of(op, rates_of(hardware, 3), 1), 110) << "one rank a node";
   hardware.nodes = 1;
   EXPECT_DOUBLE_EQ(seconds_of(op, rates_of(hardware, 4), 1), 11);
+}
+
+TEST(Simulate, EachFurtherNodeAddsItsLatencyToAGatherAndAllOfThemOnceToASum) {
+  spec::HardwareSpec hardware;
+  hardware.gpus_per_node = 4;
+  hardware.matmul_flops_per_s = hardware.memory_bytes_per_s = 1e9;
+  hardware.link_bytes_per_s = hardware.network_bytes_per_s = 1e9;
+  hardware.link_latency_s = 0.5;
+  hardware.network_latency_s = 2;
+  plan::Op op;
+  op.cost.link_bytes = 1e-9;  // next to nothing
+
+  for (const auto& [nodes, seconds] :
+       {std::pair<std::int64_t, double>{1, 0.5}, {2, 2.5}, {5, 8.5}}) {
+    hardware.nodes = nodes;
+    op.body = plan::Gather{};
+    EXPECT_NEAR(seconds_of(op, rates_of(hardware, 4 * nodes), 1), seconds, 1e-9) << nodes;
+    op.body = plan::ReduceScatter{};
+    EXPECT_NEAR(seconds_of(op, rates_of(hardware, 4 * nodes), 1), nodes > 1 ? 2.5 : 0.5, 1e-9);
+  }
+  EXPECT_NEAR(seconds_of(op, rates_of(hardware, 1), 1), 0.5, 1e-9) << "all ranks on one node";
 }
 
 TEST(Simulate, LanesRunSideBySideAndWaitWhereEdgesSay) {

@@ -22,7 +22,7 @@ TEST_F(Hardware, ReadsEveryKey) {
   const auto machine = read_machine(R"({"nodes": 2, "gpus_per_node": 8, "gpu_name": "H100",
     "gpu_mem_gib": 79.5, "host_ram_gib": 512, "memlock_gib": 8, "swap_free_gib": 100,
     "out_free_gib": 6, "compute_capability": "9.0", "cores": 64, "link_bytes_per_s": 1e11,
-    "link_latency_s": 1e-6, "network_bytes_per_s": 4e10, "memory_bytes_per_s": 7.2e10, "disk_bytes_per_s": 1.2e9,
+    "link_latency_s": 1e-6, "network_bytes_per_s": 4e10, "network_latency_s": 2e-5, "memory_bytes_per_s": 7.2e10, "disk_bytes_per_s": 1.2e9,
     "matmul_flops_per_s": 7.5e14, "rates_are_measured": true})");
 
   ASSERT_TRUE(machine.has_value()) << to_text(machine.error());
@@ -39,6 +39,7 @@ TEST_F(Hardware, ReadsEveryKey) {
   EXPECT_EQ(machine->link_bytes_per_s, 1e11);
   EXPECT_EQ(machine->link_latency_s, 1e-6);
   EXPECT_EQ(machine->network_bytes_per_s, 4e10);
+  EXPECT_EQ(machine->network_latency_s, 2e-5);
   EXPECT_EQ(machine->memory_bytes_per_s, 7.2e10);
   EXPECT_EQ(machine->disk_bytes_per_s, 1.2e9);
   EXPECT_EQ(machine->matmul_flops_per_s, 7.5e14);
