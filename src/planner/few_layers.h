@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "planner/best_fit.h"
 #include "planner/planner.h"
