@@ -260,33 +260,11 @@ class EntryReader {
     return paths;
   }
 
-  /// `.JSONL` is no `.jsonl`, as for LLaMA-Factory.
-  Result<void> refuse_capitals(const std::filesystem::path& path,
-                               const std::string& extension) const {
-    const std::string lower = lower_case(extension);
-    if (lower == extension ||
-        std::find(extensions.begin(), extensions.end(), lower) == extensions.end())
-      return {};
-    return fail(ErrorCode::unsupported,
-                fmt::format("the name ends in `{}`; small letters are wanted, as by LLaMA-Factory: "
-                            "`{}`",
-                            extension, lower),
-                fmt::format("{}, {}", path.string(), where_),
-                fmt::format("rename it to {}, here and in dataset_info.json",
-                            path.stem().string() + lower));
-  }
-
   Result<void> check_extensions(const std::vector<std::string>& paths) const {
     const std::string first = std::filesystem::path(paths[0]).extension().string();
     for (const std::string& path : paths) {
       const std::string extension = std::filesystem::path(path).extension().string();
-      UK_TRY_VOID(refuse_capitals(path, extension));
-      if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
-        return fail(ErrorCode::unsupported,
-                    fmt::format("files that end in `{}` are not supported", extension), path,
-                    extension == ".parquet" || extension == ".arrow"
-                        ? "write it as JSON lines: datasets.load_dataset(...).to_json(NAME.jsonl)"
-                        : "write .jsonl, .json, .csv or .txt");
+      UK_TRY_VOID(check_data_file_name(path, where_));
       if (extension != first)
         return fail(ErrorCode::bad_config,
                     fmt::format("data set `{}` mixes files that end in `{}` and `{}`", name_, first,
@@ -333,11 +311,37 @@ tl::unexpected<Error> no_dataset_info(io::FileSystem& files, const std::filesyst
 
 }  // namespace
 
+Result<void> check_data_file_name(const std::filesystem::path& path, std::string_view place) {
+  const std::string extension = path.extension().string();
+  if (is_in(extension, extensions)) return {};
+  if (const std::string lower = lower_case(extension); is_in(lower, extensions))
+    return fail(ErrorCode::unsupported,
+                fmt::format("the name ends in `{}`; small letters are wanted, as by LLaMA-Factory: "
+                            "`{}`",
+                            extension, lower),
+                place.empty() ? path.string() : fmt::format("{}, {}", path.string(), place),
+                fmt::format("rename it to {}, here and in dataset_info.json",
+                            path.stem().string() + lower));
+  return fail(ErrorCode::unsupported,
+              fmt::format("files that end in `{}` are not supported", extension), path.string(),
+              extension == ".parquet" || extension == ".arrow"
+                  ? "write it as JSON lines: datasets.load_dataset(...).to_json(NAME.jsonl)"
+                  : "write .jsonl, .json, .csv or .txt");
+}
+
 Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
                                                     const std::filesystem::path& folder,
                                                     const std::vector<std::string>& names) {
-  const std::string path = (folder / "dataset_info.json").string();
-  if (!files.exists(path)) return no_dataset_info(files, folder, names);
+  const std::filesystem::path path = folder / "dataset_info.json";
+  if (!files.exists(path.string())) return no_dataset_info(files, folder, names);
+  return read_dataset_description(files, path, names);
+}
+
+Result<std::vector<DatasetEntry>> read_dataset_description(io::FileSystem& files,
+                                                           const std::filesystem::path& description,
+                                                           const std::vector<std::string>& names) {
+  const std::string path = description.string();
+  const std::filesystem::path folder = description.parent_path();
   UK_TRY(text, files.read_text(path, largest_info_bytes));
   // A doubled key: of two entries of one name the other one could be meant.
   NoVisitor nothing;

@@ -62,5 +62,14 @@ struct DatasetEntry {
 Result<std::vector<DatasetEntry>> read_dataset_info(io::FileSystem& files,
                                                     const std::filesystem::path& folder,
                                                     const std::vector<std::string>& names);
+/// The same of a description under any name; `path` lies in dataset_dir.
+Result<std::vector<DatasetEntry>> read_dataset_description(io::FileSystem& files,
+                                                           const std::filesystem::path& path,
+                                                           const std::vector<std::string>& names);
+
+/// Whether a data file may be named so: .txt, .json, .jsonl or .csv, in small letters, as LLaMA-Factory wants it. `place`
+/// is where it is named, "" for nowhere.
+/// Errors: unsupported.
+Result<void> check_data_file_name(const std::filesystem::path& path, std::string_view place);
 
 }  // namespace underkeel::data

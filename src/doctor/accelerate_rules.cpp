@@ -235,7 +235,7 @@ class AccelerateRules {
     const auto type = text_at(document_.root, "distributed_type");
     if (section.entries.empty() || (type && lower(*type) == "deepspeed")) return;
     tell("accelerate-without-deepspeed", Severity::warning, "distributed_type",
-         line_of(document_.root, "distributed_type"), {{"type", type.value_or("-")}});
+         line_of(document_.root, "distributed_type"), {{"type", type.value_or("@not-given")}});
   }
 
   const Document& document_;

@@ -89,11 +89,14 @@ void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::Safete
   const auto config = adapter_config(inputs, folder);
   const std::int64_t expected =
       config && inputs.model ? expected_tensors(*inputs.model, *config) : -1;
-  if (count == 0 || (expected > 0 && count < expected))
+  if (count == 0 && expected < 0)
+    tell("adapter-is-empty", Severity::error,
+         {{"bytes", fmt::format("{}", header.file_size_bytes)}});
+  else if (count == 0 || count < expected)
     tell("adapter-lacks-tensors", Severity::error,
          {{"bytes", fmt::format("{}", header.file_size_bytes)},
           {"found", fmt::format("{}", count)},
-          {"expected", expected < 0 ? std::string("-") : fmt::format("{}", expected)}});
+          {"expected", fmt::format("{}", expected)}});
   if (second_matrices_are_zero(files, header).value_or(false))
     tell("adapter-never-trained", Severity::warning, {{"found", fmt::format("{}", count / 2)}});
 }

@@ -167,12 +167,13 @@ std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase
     settings.param_persistence = threshold;
     return 2 * persistent_elements(situation.sizes, settings);
   };
+  figures["model"] = memory ? "@model.here" : "@model.of-7b";
   figures["parameters"] = fmt::format("{:.0f}", psi);
   figures["ranks"] = fmt::format("{:.0f}", situation.ranks);
   figures["card"] = capacity(static_cast<std::int64_t>(card));
   figures["host_limit"] = situation.limits.host
                               ? capacity(static_cast<std::int64_t>(*situation.limits.host))
-                              : std::string("-");
+                              : std::string("@unknown");
   size("weights_16", 2 * psi);
   size("weights_32", 4 * psi);
   size("module", 2 * situation.sizes.largest_tensor);
@@ -315,6 +316,20 @@ std::vector<Slot> slots_for(const Wording& wording,
   return slots;
 }
 
+/// Beside a model alone, advice is answered for full fine-tuning of it.
+std::optional<MemoryCase> case_of_advice(const Question& question, const Inputs& inputs) {
+  auto memory = memory_case(question, inputs);
+  if (memory || !inputs.model) return memory;
+  MemoryCase bare;
+  bare.model = &*inputs.model;
+  bare.run.is_lora = false;
+  bare.sizes = sizes_of(*inputs.model);
+  bare.limits = limits_of(question, inputs);
+  bare.ranks = static_cast<double>(inputs.ranks.count);
+  bare.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
+  return bare;
+}
+
 }  // namespace
 
 void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
@@ -323,9 +338,16 @@ void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& d
   if (!inputs.deepspeed && !has_text) return;
   std::map<std::string, std::string> figures;
   const auto tell = [&](const AdviceRule& rule, const std::string& file, int line) {
-    if (figures.empty())
-      figures = advice_figures(memory_case(question, inputs),
-                               inputs.deepspeed ? &inputs.deepspeed->root : nullptr);
+    if (figures.empty()) {
+      const auto memory = case_of_advice(question, inputs);
+      figures = advice_figures(memory, inputs.deepspeed ? &inputs.deepspeed->root : nullptr);
+      if (!memory || !memory->limits.device)
+        diagnosis.findings.push_back(
+            {.id = memory ? "advice-without-machine" : "advice-without-model",
+             .engine = Engine::deepspeed,
+             .file = file,
+             .slots = {{"ranks", figures.at("ranks")}, {"card", figures.at("card")}}});
+    }
     const Truth truth = rule.decided_by.empty() ? rule.truth
                         : figures.at(fmt::format("{}_fits", rule.decided_by)) == "@fits.yes"
                             ? Truth::is_true

@@ -17,7 +17,8 @@ constexpr std::array placements = {
     Placement{0, Offload::none, Offload::none}, Placement{1, Offload::none, Offload::none},
     Placement{2, Offload::none, Offload::none}, Placement{3, Offload::none, Offload::none},
     Placement{1, Offload::cpu, Offload::none},  Placement{2, Offload::cpu, Offload::none},
-    Placement{3, Offload::cpu, Offload::none},  Placement{3, Offload::cpu, Offload::cpu}};
+    Placement{3, Offload::cpu, Offload::none},  Placement{3, Offload::cpu, Offload::cpu},
+    Placement{3, Offload::nvme, Offload::none}, Placement{3, Offload::nvme, Offload::cpu}};
 
 /// The micro-batch as given, halved, ..., 1: each a whole part of the last, so that accumulation makes up for it.
 std::vector<std::int64_t> micro_batches(std::int64_t given) {
@@ -55,6 +56,9 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
     const bool is_stage_alone = placement.optimizer == Offload::none &&
                                 given.optimizer == Offload::none && placement.stage != given.stage;
     if (memory.ranks == 1 && is_stage_alone) continue;
+    // Whether there is room on NVMe is asked where its size is known.
+    const bool is_nvme = placement.optimizer == Offload::nvme;
+    if (is_nvme && !memory.limits.nvme && given.optimizer != Offload::nvme) continue;
     for (const bool recomputes : recompute_levels)
       for (const std::int64_t micro : micro_batches(memory.run.micro_batch)) {
         MemoryCase other = memory;
@@ -86,6 +90,7 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
         if (memory.limits.device)
           row.device_margin_bytes = *memory.limits.device - row.device_bytes;
         if (memory.limits.host) row.host_margin_bytes = *memory.limits.host - row.host_bytes;
+        if (const auto& nvme = forecast.at(Phase::step, Space::nvme)) row.nvme_bytes = nvme->high();
         rows.push_back(std::move(row));
       }
   }
@@ -98,7 +103,7 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
     if (a.changes != b.changes) return a.changes < b.changes;
     return a.device_bytes < b.device_bytes;
   });
-  return rows;
+  return without_needless(std::move(rows));
 }
 
 }  // namespace underkeel::doctor

@@ -7,6 +7,7 @@
 #include "doctor/accelerate_rules.h"
 #include "doctor/advice_rules.h"
 #include "doctor/config_rules.h"
+#include "doctor/data_rules.h"
 #include "doctor/disk.h"
 #include "doctor/folder_rules.h"
 #include "doctor/key_rules.h"
@@ -79,7 +80,7 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
        .slots = {{"samples", count(data.samples)},
                  {"whole", count(data.whole)},
                  {"untrained", count(data.untrained)},
-                 {"lines", data.untrained_lines.empty() ? "-" : data.untrained_lines},
+                 {"lines", data.untrained_lines.empty() ? "@nothing" : data.untrained_lines},
                  {"answers", count(data.answers)},
                  {"answers_whole", count(data.answers - data.answers_cut - data.answers_lost)},
                  {"answers_cut", count(data.answers_cut)},
@@ -139,6 +140,7 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
   }
   look_at_memory(question, inputs, diagnosis);
   look_at_data(question, inputs, diagnosis);
+  look_at_data_files(question, inputs, diagnosis);
   look_at_folders(question, inputs, diagnosis);
   look_at_logs(question, inputs, diagnosis);
   look_at_advice(question, inputs, diagnosis);

@@ -28,7 +28,7 @@ std::string to_text(const Diagnosis& diagnosis, Language language);
 /// {findings: [{id, severity, certainty, engine, file, line, key, message, fix}], engines: {deepspeed: {verdict,
 /// memory: {PHASE: {SPACE: {bytes, low_bytes, high_bytes, margin_bytes, terms: {NAME: bytes}}}}}, underkeel: {...}},
 /// alternatives: [{engine, stage, offload_optimizer, offload_param, recompute, micro_batch, accumulation_steps,
-/// verdict, changes, device_bytes, device_margin_bytes, host_bytes, host_margin_bytes, words}]}.
+/// verdict, changes, device_bytes, device_margin_bytes, host_bytes, host_margin_bytes, nvme_bytes, words}]}.
 std::string to_json(const Diagnosis& diagnosis, Language language);
 
 }  // namespace underkeel::doctor

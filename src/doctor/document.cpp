@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -93,6 +94,31 @@ bool all_entries_have(const Value& root, std::initializer_list<std::string_view>
          });
 }
 
+/// A dataset_info.json: one of its entries at least says where its data are or how they are laid out.
+bool describes_data(const Value& root) {
+  constexpr std::string_view keys[] = {"file_name",  "hf_hub_url",      "ms_hub_url", "om_hub_url",
+                                       "script_url", "cloud_file_name", "formatting"};
+  return std::any_of(root.entries.begin(), root.entries.end(), [&](const spec::Entry& entry) {
+    return std::any_of(std::begin(keys), std::end(keys),
+                       [&](std::string_view key) { return entry.value.find(key) != nullptr; });
+  });
+}
+
+/// One record, or a list of them under a key of its own.
+bool holds_records(const Value& root) {
+  const auto is_list = [](const Value* value) {
+    return value != nullptr && value->kind == ValueKind::list;
+  };
+  if (root.find("instruction") != nullptr || is_list(root.find("messages")) ||
+      is_list(root.find("conversations")))
+    return true;
+  for (const std::string_view key : {"data", "examples", "train", "records"})
+    if (const Value* list = root.find(key);
+        is_list(list) && !list->items.empty() && list->items.front().kind == ValueKind::mapping)
+      return true;
+  return false;
+}
+
 std::string beginning_of(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   std::string text(sniff_bytes, '\0');
@@ -112,9 +138,43 @@ std::string end_of(const fs::path& path) {
   return text;
 }
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\xEF\xBB\xBF") == std::string_view::npos;
+}
+
 bool is_weights(std::string_view beginning) {
   return beginning.size() > 9 && beginning[8] == '{' && beginning[7] == '\0' &&
          beginning[6] == '\0';
+}
+
+std::string lower_extension(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+/// A list of objects, whole or cut short; a log may begin with a bracket too.
+bool begins_like_a_list_of_records(std::string_view text) {
+  if (!text.starts_with('[')) return false;
+  const std::size_t next = text.find_first_not_of(" \t\r\n", 1);
+  return next == std::string_view::npos || text[next] == '{' || text[next] == ']';
+}
+
+/// Endings of data that are no text.
+bool is_packed_data(std::string_view extension) {
+  constexpr std::string_view endings[] = {".gz",      ".zst",   ".zip",  ".xz",    ".bz2",
+                                          ".parquet", ".arrow", ".json", ".jsonl", ".txt"};
+  return std::find(std::begin(endings), std::end(endings), extension) != std::end(endings);
+}
+
+/// Records by what comes first, whatever a text in them says: logs are told by words that data may hold too.
+bool is_data(std::string_view text, std::string_view extension) {
+  if (text.empty()) return false;
+  if (extension == ".csv" || begins_like_a_list_of_records(text)) return true;
+  // Neither JSON nor a comment: what such a name promises is not there.
+  return (extension == ".json" || extension == ".jsonl") &&
+         std::string_view("{/#").find(text[0]) == std::string_view::npos;
 }
 
 /// A first line that is a JSON object by itself, and more after it.
@@ -174,6 +234,7 @@ FileKind kind_of_folder(const fs::path& path) {
   if (has("model.safetensors") || has("model.safetensors.index.json"))
     return FileKind::model_folder;
   if (has("adapter_model.safetensors")) return FileKind::adapter_folder;
+  if (has("dataset_info.json")) return FileKind::data_folder;
   return FileKind::unknown;
 }
 
@@ -186,6 +247,14 @@ void tell(std::vector<Finding>& findings, std::string_view id, Severity severity
                       .slots = std::move(slots)});
 }
 
+/// An empty log or an empty answer tells nothing; anything else that is empty stops whoever reads it.
+void tell_empty(const Document& document, std::string_view extension,
+                std::vector<Finding>& findings) {
+  const bool tells_a_story =
+      extension == ".log" || extension == ".out" || extension == ".err" || extension == ".md";
+  tell(findings, "file-empty", tells_a_story ? Severity::warning : Severity::error, document, {});
+}
+
 /// JSON with DeepSpeed's liberties; true when it could be read.
 bool read_as_json(std::string_view text, Document& document, std::vector<Finding>& findings) {
   auto read = spec::read_json(text, document.file, spec::JsonDialect::relaxed);
@@ -196,7 +265,9 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
     return false;
   }
   document.root = std::move(read->root);
-  document.kind = kind_of(document.root);
+  // Broken so far that none of its keys is left, it is a description still.
+  const bool is_description = document.file == "dataset_info.json";
+  document.kind = is_description ? FileKind::dataset_info : kind_of(document.root);
   for (const std::string& departure : read->departures)
     tell(findings, "json-not-strict", Severity::warning, document, {{"what", departure}},
          Engine::deepspeed);
@@ -206,27 +277,13 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
 }  // namespace
 
 std::string_view name_of(FileKind kind) {
-  constexpr std::string_view names[] = {"DeepSpeed config",
-                                        "run file",
-                                        "export file",
-                                        "accelerate config",
-                                        "model description",
-                                        "machine",
-                                        "adapter config",
-                                        "generation config",
-                                        "tokenizer config",
-                                        "data set list",
-                                        "data set's shape",
-                                        "data set",
-                                        "log",
-                                        "advice",
-                                        "weights",
-                                        "model folder",
-                                        "adapter folder",
-                                        "DeepSpeed checkpoint",
-                                        "checkpoint",
-                                        "output folder",
-                                        "unknown"};
+  constexpr std::string_view names[] = {
+      "DeepSpeed config",  "run file",      "export file",    "accelerate config",
+      "model description", "machine",       "adapter config", "generation config",
+      "tokenizer config",  "data set list", "data folder",    "data set's shape",
+      "data set",          "log",           "advice",         "weights",
+      "weight index",      "model folder",  "adapter folder", "DeepSpeed checkpoint",
+      "checkpoint",        "output folder", "unknown"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -235,8 +292,10 @@ FileKind kind_of(const Value& root) {
   if (root.kind != ValueKind::mapping) return FileKind::unknown;
   if (all_entries_have(root, {"samples"}) && all_entries_have(root, {"tokens"}))
     return FileKind::data_shape;
-  if (all_entries_have(root, {"file_name", "hf_hub_url", "ms_hub_url", "script_url"}))
-    return FileKind::dataset_info;
+  if (describes_data(root)) return FileKind::dataset_info;
+  if (const Value* map = root.find("weight_map"); map != nullptr && map->kind == ValueKind::mapping)
+    return FileKind::weight_index;
+  if (holds_records(root)) return FileKind::records;
   std::array<int, static_cast<std::size_t>(FileKind::unknown) + 1> counts{};
   for (const spec::Entry& entry : root.entries) {
     for (const Mark& mark : marks)
@@ -286,10 +345,24 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
          {{"what", foreign->what}, {"fix", foreign->fix}});
     return document;
   }
+  if (is_blank(beginning) && fs::file_size(path, status) <= sniff_bytes) {
+    tell_empty(document, lower_extension(path), findings);
+    return document;
+  }
   const std::size_t first = beginning.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   const char opening = first == std::string::npos ? '\0' : beginning[first];
-  if (opening == '{' && is_json_lines(std::string_view(beginning).substr(first))) {
+  const std::string_view content =
+      std::string_view(beginning).substr(std::min(first, beginning.size()));
+  const std::string extension = lower_extension(path);
+  if ((opening == '{' && is_json_lines(content)) || is_data(content, extension)) {
     document.kind = FileKind::records;
+    return document;
+  }
+  if (beginning.find('\0') != std::string::npos) {  // no text: packed data, or a file of others
+    if (is_packed_data(extension))
+      document.kind = FileKind::records;
+    else
+      tell(findings, "file-unrecognised", Severity::warning, document, {});
     return document;
   }
   if (looks_like_log(beginning) || looks_like_log(end_of(path))) {
@@ -297,16 +370,11 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
     document.text = end_of(path);
     return document;
   }
+  const bool has_yaml_name = extension == ".yaml" || extension == ".yml";
   const bool is_json = opening == '{' || opening == '/' || opening == '#';
   const auto text = spec::read_text_file(path);
   if (!text) {
-    document.kind = opening == '[' ? FileKind::records : FileKind::unknown;
-    if (document.kind == FileKind::unknown)
-      tell(findings, "file-unreadable", Severity::error, document, {{"what", text.error().what}});
-    return document;
-  }
-  if (opening == '[') {
-    document.kind = FileKind::records;
+    tell(findings, "file-unreadable", Severity::error, document, {{"what", text.error().what}});
     return document;
   }
   if (is_json && (opening == '{' || text->find('{') < text->find(':'))) {
@@ -316,11 +384,14 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
              kind_of(*yaml) != FileKind::unknown) {
     document.root = std::move(*yaml);
     document.kind = kind_of(document.root);
-  } else if (!yaml && (text->find("model_name_or_path:") != std::string::npos ||
-                       text->find("finetuning_type:") != std::string::npos)) {
-    document.kind = FileKind::run_file;
+  } else if (const bool is_run = text->find("model_name_or_path:") != std::string::npos ||
+                                 text->find("finetuning_type:") != std::string::npos;
+             !yaml && (is_run || has_yaml_name)) {
+    document.kind = is_run ? FileKind::run_file : FileKind::unknown;
     tell(findings, "file-broken", Severity::error, document,
          {{"what", yaml.error().what}, {"where", yaml.error().where}});
+  } else if (yaml && yaml->kind == ValueKind::mapping && has_yaml_name) {
+    document.root = std::move(*yaml);  // no prose, and of no kind that is known
   } else {
     document.kind = FileKind::advice;
     document.text = text->substr(0, log_tail_bytes);

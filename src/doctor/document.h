@@ -24,11 +24,13 @@ enum class FileKind {
   generation_config,
   tokenizer_config,
   dataset_info,
-  data_shape,  // {NAME: {samples, tokens}}: a data set that is described instead of given
-  records,     // JSON lines or a list of records
+  data_folder,  // holds a dataset_info.json
+  data_shape,   // {NAME: {samples, tokens}}: a data set that is described instead of given
+  records,      // a data file: JSON lines, a list of records, comma separated values
   log,
   advice,   // text of people: an answer, an article
   weights,  // safetensors
+  weight_index,
   model_folder,
   adapter_folder,
   deepspeed_checkpoint,

@@ -34,7 +34,9 @@ std::string amount(double size_bytes) {
 }
 
 std::string capacity(std::int64_t size_bytes) {
-  return fmt::format("{} ({})", amount(static_cast<double>(size_bytes)), format_bytes(size_bytes));
+  const std::string decimal = amount(static_cast<double>(size_bytes));
+  const std::string binary = format_bytes(size_bytes);
+  return decimal == binary ? decimal : fmt::format("{} ({})", decimal, binary);
 }
 
 }  // namespace underkeel::doctor

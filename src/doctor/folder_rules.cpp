@@ -10,6 +10,7 @@
 #include "doctor/run_facts.h"
 #include "io/checkpoint.h"
 #include "io/model_files.h"
+#include "io/model_shards.h"
 #include "io/value_look.h"
 #include "spec/json_reader.h"
 #include "spec/text_file.h"
@@ -51,14 +52,17 @@ std::string_view how_text(bool is_whole) {
   return is_whole ? "@look.whole" : "@look.sampled";
 }
 
-/// Values that are no numbers.
+/// Values that are no numbers. Of files that are all broken or away there is nothing to say.
 void check_values(io::FileSystem& files, const std::vector<io::SafetensorsHeader>& headers,
-                  const std::string& file, Diagnosis& diagnosis) {
+                  const std::string& file, bool is_all, Diagnosis& diagnosis) {
+  if (headers.empty()) return;
   const auto seen = io::look_at_values(files, headers, most_value_bytes);
   if (!seen) return tell_broken(diagnosis, file, seen.error());
-  const std::vector<Slot> read = {{"read", amount(static_cast<double>(seen->read_bytes))},
-                                  {"total", amount(static_cast<double>(seen->total_bytes))},
-                                  {"how", std::string(how_text(seen->is_whole()))}};
+  const std::vector<Slot> read = {
+      {"read", amount(static_cast<double>(seen->read_bytes))},
+      {"total", amount(static_cast<double>(seen->total_bytes))},
+      {"how",
+       std::string(is_all || !seen->is_whole() ? how_text(seen->is_whole()) : "@look.rest")}};
   if (!seen->first_not_finite)
     return tell(diagnosis, "weights-finite", Severity::info, file, "", read);
   const io::ValueLook::Place& first = *seen->first_not_finite;
@@ -151,10 +155,28 @@ void compare(io::FileSystem& files, const std::vector<io::SafetensorsHeader>& he
          {{"types", fmt::format("{}", fmt::join(types, ", "))}});
 }
 
+/// A folder that is given alone is asked about for its weights; beside a run, its config may be all that is here.
+void tell_absent(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
+                 Diagnosis& diagnosis) {
+  std::int64_t count = 0;
+  std::string first;
+  if (const auto entries = files.list(folder))
+    for (const io::FolderEntry& entry : *entries)
+      if (io::is_shard_file_name(entry.name) && count++ == 0) first = entry.name;
+  if (count > 0)
+    return tell(diagnosis, "weights-without-index", Severity::error, file_of(folder),
+                std::string(io::weight_index_file),
+                {{"count", fmt::format("{}", count)}, {"first", first}});
+  const bool is_alone =
+      !inputs.run && !inputs.deepspeed && !inputs.exporting && !holds_deepspeed_state(folder);
+  tell(diagnosis, "weights-absent", is_alone ? Severity::error : Severity::warning, file_of(folder),
+       "", {});
+}
+
 }  // namespace
 
 void check_weights(io::FileSystem& files, const Inputs& inputs, const std::string& path,
-                   Diagnosis& diagnosis) {
+                   Diagnosis& diagnosis, const WeightLook& look) {
   std::error_code status;
   const bool is_folder = fs::is_directory(path, status);
   const std::string folder = is_folder ? path : io::folder_of(path);
@@ -165,13 +187,14 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
     if (is_adapter(*header, file_of(path)))
       return check_adapter(files, inputs, *header, folder, diagnosis);
     if (inputs.model) compare(files, {*header}, *inputs.model, file_of(path), diagnosis);
-    return check_values(files, {*header}, file_of(path), diagnosis);
+    return check_values(files, {*header}, file_of(path), true, diagnosis);
   }
   const auto scan = io::scan_model_folder(files, folder);
   if (!scan) {
-    // A folder to be trained from scratch, or a case without weights.
     if (scan.error().code != ErrorCode::not_found)
       tell_broken(diagnosis, file_of(folder), scan.error());
+    else if (look.expects_weights)
+      tell_absent(files, inputs, folder, diagnosis);
     return;
   }
   for (const Error& problem : scan->problems) tell_broken(diagnosis, file_of(folder), problem);
@@ -179,57 +202,14 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
     tell(diagnosis, "weights-odd", Severity::warning, file_of(folder), "", {{"what", warning}});
   if (scan->problems.empty() && inputs.model)
     compare(files, scan->model.files, *inputs.model, file_of(folder), diagnosis);
-  check_values(files, scan->model.files, file_of(folder), diagnosis);
+  if (look.reads_values)
+    check_values(files, scan->model.files, file_of(folder), scan->problems.empty(), diagnosis);
 }
 
-void check_deepspeed_checkpoint(io::FileSystem&, const Inputs& inputs, const std::string& path,
+std::string check_output_folder(io::FileSystem& files, const std::string& path,
                                 Diagnosis& diagnosis) {
-  std::error_code status;
-  fs::path folder = path;
-  if (const auto latest = spec::read_text_file(folder / "latest")) {
-    std::string tag = *latest;
-    while (!tag.empty() && (tag.back() == '\n' || tag.back() == ' ')) tag.pop_back();
-    const bool is_plain = !tag.empty() && tag.find('/') == std::string::npos && tag != "..";
-    if (!is_plain || !fs::is_directory(folder / tag, status))
-      return tell(diagnosis, "checkpoint-latest-is-gone", Severity::error, file_of(path), "latest",
-                  {{"tag", tag.substr(0, 80)}});
-    folder /= tag;
-  }
-  std::set<std::int64_t> ranks;
-  std::int64_t highest = -1;
-  for (const auto& entry : fs::directory_iterator(folder, status)) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t at = name.find("zero_pp_rank_");
-    if (at == std::string::npos || name.find("optim_states") == std::string::npos) continue;
-    const std::size_t begin = at + 13;
-    const auto rank = spec::parse_integer(name.substr(begin, name.find('_', begin) - begin));
-    if (!rank || *rank < 0 || *rank > 1 << 20) continue;
-    ranks.insert(*rank);
-    highest = std::max(highest, *rank);
-  }
-  if (ranks.empty())
-    return tell(diagnosis, "checkpoint-without-optimizer", Severity::warning, file_of(path), "",
-                {});
-  const auto count = static_cast<std::int64_t>(ranks.size());
-  if (count != highest + 1)
-    return tell(
-        diagnosis, "checkpoint-lacks-ranks", Severity::error, file_of(path), "",
-        {{"count", fmt::format("{}", count)}, {"expected", fmt::format("{}", highest + 1)}});
-  const bool is_known = !inputs.ranks.source.starts_with('@');
-  if (is_known && count != inputs.ranks.count)
-    tell(diagnosis, "checkpoint-of-other-ranks", Severity::error, file_of(path), "",
-         {{"count", fmt::format("{}", count)},
-          {"ranks", fmt::format("{}", inputs.ranks.count)},
-          {"source", inputs.ranks.source}},
-         Engine::deepspeed);
-  else
-    tell(diagnosis, "checkpoint-whole", Severity::info, file_of(path), "",
-         {{"count", fmt::format("{}", count)}});
-}
-
-void check_output_folder(io::FileSystem& files, const std::string& path, Diagnosis& diagnosis) {
   const auto list = io::list_checkpoints(files, path);
-  if (!list || (list->complete.empty() && list->skipped.empty())) return;
+  if (!list || (list->complete.empty() && list->skipped.empty())) return {};
   // Ours have a manifest. The Trainer's have a state file, and weights or a DeepSpeed folder.
   std::error_code status;
   std::int64_t newest = list->complete.empty() ? -1 : list->complete.front().step;
@@ -269,6 +249,7 @@ void check_output_folder(io::FileSystem& files, const std::string& path, Diagnos
          {{"step", fmt::format("{}", newest)}});
   else
     tell(diagnosis, "checkpoint-none-complete", Severity::warning, file_of(path), "", {});
+  return newest_folder;
 }
 
 namespace {
@@ -314,45 +295,102 @@ void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis) {
        {{"template", name}, {"turn_end", turn_end}, {"end", end}});
 }
 
-void look_at_folders(const Question&, const Inputs& inputs, Diagnosis& diagnosis) {
-  io::FileSystem files;
-  std::set<std::string> scanned;  // folders whose index brings all files together
-  for (const Document& document : inputs.others) {
+namespace {
+
+class FolderLook {
+ public:
+  FolderLook(const Question& question, const Inputs& inputs, Diagnosis& diagnosis)
+      : question_(question), inputs_(inputs), diagnosis_(diagnosis) {}
+
+  void run() {
+    for (const Document& document : inputs_.others) look_at(document);
+    // What the run names is read when it starts; here its headers are.
+    const bool has_folder = inputs_.run && !inputs_.model_folder.empty();
+    const bool from_scratch =
+        has_folder && truth_at(inputs_.run->root, "underkeel.train_from_scratch").value_or(false);
+    if (has_folder && !from_scratch)
+      look_at_weights(inputs_.model_folder.string(), {.reads_values = false});
+    check_stop_tokens(inputs_, diagnosis_);
+    if (checkpoints_.empty()) tell_ranks_of_resume(question_, inputs_, diagnosis_);
+  }
+
+ private:
+  void look_at(const Document& document) {
     const std::string& path = document.path;
     switch (document.kind) {
       case FileKind::weights: {
         const std::string folder = io::folder_of(path);
-        const bool has_index = files.exists(io::join_path(folder, "model.safetensors.index.json"));
-        if (!has_index || scanned.insert(folder).second)
-          check_weights(files, inputs, path, diagnosis);
+        const bool has_index = files_.exists(io::join_path(folder, io::weight_index_file));
+        if (!has_index || scanned_.insert(folder).second)
+          check_weights(files_, inputs_, path, diagnosis_, {});
         break;
       }
+      case FileKind::weight_index:
+        look_at_weights(io::folder_of(path), {});
+        break;
       case FileKind::model_folder:
-      case FileKind::adapter_folder: {
-        if (scanned.insert(path).second) check_weights(files, inputs, path, diagnosis);
-        const std::string adapter = io::join_path(path, "adapter_model.safetensors");
-        if (files.exists(adapter)) check_weights(files, inputs, adapter, diagnosis);
-        check_output_folder(files, path, diagnosis);  // a finished run leaves both
+        look_at_weights(path, {});
+        if (files_.exists(io::join_path(path, adapter_file))) look_at_adapter(path);
+        look_at_deepspeed(path);
+        look_at_deepspeed(check_output_folder(files_, path, diagnosis_));  // a run leaves both
         break;
-      }
+      case FileKind::adapter_folder:
+        look_at_adapter(path);
+        look_at_deepspeed(path);
+        look_at_deepspeed(check_output_folder(files_, path, diagnosis_));
+        break;
       case FileKind::deepspeed_checkpoint:
-        check_deepspeed_checkpoint(files, inputs, path, diagnosis);
+        look_at_deepspeed(path);
         break;
       case FileKind::checkpoint_folder:
-        check_output_folder(files, io::folder_of(path), diagnosis);
-        if (files.exists(io::join_path(path, io::manifest_file))) {
-          check_own_checkpoint(files, inputs, path, diagnosis);
-          if (scanned.insert(path).second) check_weights(files, inputs, path, diagnosis);
+        check_output_folder(files_, io::folder_of(path), diagnosis_);
+        look_at_deepspeed(path);
+        if (files_.exists(io::join_path(path, io::manifest_file))) {
+          check_own_checkpoint(files_, inputs_, path, diagnosis_);
+          look_at_weights(path, {.expects_weights = false});
         }
         break;
       case FileKind::output_folder:
-        check_output_folder(files, path, diagnosis);
+        look_at_deepspeed(check_output_folder(files_, path, diagnosis_));
+        tell(diagnosis_, "output-without-weights", Severity::warning, file_of(path), "", {});
         break;
       default:
         break;
     }
   }
-  check_stop_tokens(inputs, diagnosis);
+
+  void look_at_weights(const std::string& folder, const WeightLook& look) {
+    if (scanned_.insert(folder).second) check_weights(files_, inputs_, folder, diagnosis_, look);
+  }
+
+  void look_at_adapter(const std::string& folder) {
+    const std::string adapter = io::join_path(folder, adapter_file);
+    if (files_.exists(adapter))
+      check_weights(files_, inputs_, adapter, diagnosis_, {});
+    else if (!files_.exists(io::join_path(folder, "adapter_model.bin")))
+      tell(diagnosis_, "adapter-absent", Severity::error, file_of(folder), "", {});
+  }
+
+  /// The state that DeepSpeed wrote there, where there is any.
+  void look_at_deepspeed(const std::string& folder) {
+    if (folder.empty() || !holds_deepspeed_state(folder)) return;
+    if (checkpoints_.insert(folder).second) check_deepspeed_checkpoint(inputs_, folder, diagnosis_);
+  }
+
+  static constexpr std::string_view adapter_file = "adapter_model.safetensors";
+
+  const Question& question_;
+  const Inputs& inputs_;
+  Diagnosis& diagnosis_;
+  io::FileSystem files_;
+  std::set<std::string> scanned_;      // folders whose index brings all files together
+  std::set<std::string> checkpoints_;  // of DeepSpeed
+};
+
+}  // namespace
+
+void look_at_folders(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
+  FolderLook(question, inputs, diagnosis).run();
 }
 
 }  // namespace underkeel::doctor

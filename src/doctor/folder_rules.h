@@ -14,14 +14,24 @@ void look_at_folders(const Question& question, const Inputs& inputs, Diagnosis& 
 constexpr std::int64_t most_value_bytes = std::int64_t{64} << 20;
 
 // The parts.
+struct WeightLook {
+  bool expects_weights = true;  // a folder without any is told
+  bool reads_values = true;     // else headers alone
+};
 void check_weights(io::FileSystem& files, const Inputs& inputs, const std::string& path,
-                   Diagnosis& diagnosis);
+                   Diagnosis& diagnosis, const WeightLook& look);
 void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::SafetensorsHeader& header,
                    const std::string& folder, Diagnosis& diagnosis);
-void check_deepspeed_checkpoint(io::FileSystem& files, const Inputs& inputs,
-                                const std::string& path, Diagnosis& diagnosis);
-/// Says nothing of a folder without checkpoints.
-void check_output_folder(io::FileSystem& files, const std::string& path, Diagnosis& diagnosis);
+/// Whether DeepSpeed saved there: `latest`, a tag's folder, or the files themselves.
+bool holds_deepspeed_state(const std::string& folder);
+/// Which ranks' files are there, and whether as many ranks as would run can resume from them.
+void check_deepspeed_checkpoint(const Inputs& inputs, const std::string& path,
+                                Diagnosis& diagnosis);
+/// For a resume whose checkpoint is not at hand.
+void tell_ranks_of_resume(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
+/// The newest complete checkpoint's folder, "" without one. Says nothing of a folder without checkpoints.
+std::string check_output_folder(io::FileSystem& files, const std::string& path,
+                                Diagnosis& diagnosis);
 void check_own_checkpoint(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
                           Diagnosis& diagnosis);
 void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis);

@@ -1,5 +1,7 @@
 #include "doctor/forecast.h"
 
+#include <algorithm>
+
 namespace underkeel::doctor {
 
 std::string_view name_of(Verdict verdict) {
@@ -44,6 +46,50 @@ double term_bytes(const Forecast& forecast, Phase phase, Space space, std::strin
   for (const Term& term : holding->terms)
     if (term.name == name) bytes += term.high_bytes;
   return bytes;
+}
+
+namespace {
+
+int place_rank(std::string_view place) {
+  return place == "none" ? 0 : place == "cpu" ? 1 : 2;
+}
+int verdict_rank(Verdict verdict) {
+  return verdict == Verdict::runs ? 0 : verdict == Verdict::unknown ? 1 : 2;
+}
+
+/// In the settings that cost time: stage 3 gathers, the others move as much as each other.
+bool is_no_slower(const Alternative& a, const Alternative& b) {
+  return (a.stage == 3) <= (b.stage == 3) && a.recomputes <= b.recomputes &&
+         a.micro_batch >= b.micro_batch &&
+         place_rank(a.offload_optimizer) <= place_rank(b.offload_optimizer) &&
+         place_rank(a.offload_param) <= place_rank(b.offload_param);
+}
+
+bool makes_needless(const Alternative& a, const Alternative& b) {
+  const double nvme_a = a.nvme_bytes.value_or(0), nvme_b = b.nvme_bytes.value_or(0);
+  const bool needs_no_more =
+      a.device_bytes <= b.device_bytes && a.host_bytes <= b.host_bytes && nvme_a <= nvme_b;
+  const bool needs_less =
+      a.device_bytes < b.device_bytes || a.host_bytes < b.host_bytes || nvme_a < nvme_b;
+  const bool is_better = needs_less || a.changes < b.changes || !is_no_slower(b, a);
+  return a.engine == b.engine && a.changes > 0 && a.changes <= b.changes &&
+         verdict_rank(a.verdict) <= verdict_rank(b.verdict) && is_no_slower(a, b) &&
+         needs_no_more && is_better;
+}
+
+}  // namespace
+
+std::vector<Alternative> without_needless(std::vector<Alternative> rows) {
+  std::vector<Alternative> kept;
+  for (const Alternative& row : rows) {
+    // What fails is no offer, and says why the smaller changes are not there.
+    const bool is_needless = row.verdict != Verdict::fails && row.changes > 0 &&
+                             std::any_of(rows.begin(), rows.end(), [&](const Alternative& other) {
+                               return makes_needless(other, row);
+                             });
+    if (!is_needless) kept.push_back(row);
+  }
+  return kept;
 }
 
 }  // namespace underkeel::doctor

@@ -80,7 +80,12 @@ struct Alternative {
   std::optional<double> device_margin_bytes;
   double host_bytes = 0;
   std::optional<double> host_margin_bytes;
-  std::string words;  // of our own engine: the overrides that make it
+  std::optional<double> nvme_bytes;  // of a node, at most
+  std::string words;                 // of our own engine: the overrides that make it
 };
+
+/// Without the rows that another one makes needless: one that is no slower in any setting that costs time, needs no more
+/// changes and no more memory, and is better in one of these.
+std::vector<Alternative> without_needless(std::vector<Alternative> rows);
 
 }  // namespace underkeel::doctor

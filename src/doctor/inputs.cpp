@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "spec/run_overrides.h"
 #include "spec/text_file.h"
@@ -22,6 +23,7 @@ class Gatherer {
     for (const fs::path& path : question_.paths) place(open_document(path, findings_));
     apply_changes();
     follow_run_file();
+    change_config();
     count_ranks();
     return std::move(inputs_);
   }
@@ -135,15 +137,30 @@ class Gatherer {
   /// What the command line changes of the run file, so that every rule sees the run as it would start. Words that
   /// cannot be read are told with the run file's own problems.
   void apply_changes() {
-    if (!inputs_.run) return;
     spec::Problems ignored;
-    std::vector<spec::Override> changes = spec::take_dotted_keys(inputs_.run->root);
+    std::vector<spec::Override> changes;
+    if (inputs_.run) changes = spec::take_dotted_keys(inputs_.run->root);
     for (spec::Override& change : spec::parse_overrides(question_.changes, ignored))
       changes.push_back(std::move(change));
-    for (const spec::Override& change : changes) {
-      const bool reaches_into_deepspeed = change.path.size() > 1 && change.path[0] == "deepspeed";
-      if (!reaches_into_deepspeed) spec::apply_override(change, 0, inputs_.run->root, ignored);
+    std::string without_run;
+    for (spec::Override& change : changes) {
+      const bool is_of_deepspeed = change.path[0] == "deepspeed";
+      if (is_of_deepspeed && change.path.size() > 1) {
+        config_changes_.push_back(std::move(change));
+      } else if (inputs_.run) {
+        // Another config on the command line holds over the one that was given.
+        if (is_of_deepspeed && change.value.overridden) inputs_.deepspeed.reset();
+        spec::apply_override(change, 0, inputs_.run->root, ignored);
+      } else {
+        without_run +=
+            fmt::format("{}`{}`", without_run.empty() ? "" : ", ", fmt::join(change.path, "."));
+      }
     }
+    if (!without_run.empty())
+      findings_.push_back({.id = "changes-without-run-file",
+                           .severity = Severity::warning,
+                           .engine = Engine::deepspeed,
+                           .slots = {{"keys", without_run}}});
   }
 
   void follow_run_file() {
@@ -152,10 +169,7 @@ class Gatherer {
     if (!inputs_.deepspeed) {
       const spec::Value* named = value_at(root, "deepspeed");
       if (named != nullptr && named->kind == ValueKind::mapping) {
-        inputs_.deepspeed = Document{.path = inputs_.run->path,
-                                     .file = inputs_.run->file,
-                                     .kind = FileKind::deepspeed_config,
-                                     .root = *named};
+        inputs_.deepspeed = config_in_run_file(*named);
       } else if (named != nullptr && named->kind == ValueKind::text) {
         Document document = open_document(resolved(named->text), findings_);
         if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
@@ -163,6 +177,7 @@ class Gatherer {
         if (document.kind == FileKind::deepspeed_config) inputs_.deepspeed = std::move(document);
       }
     }
+    follow_checkpoint(root);
     if (inputs_.model || inputs_.model_is_refused) return;
     if (const auto name = text_at(root, "model_name_or_path")) {
       const auto folder = spec::find_model_folder(resolved(*name).string());
@@ -173,6 +188,37 @@ class Gatherer {
         if (fs::exists(config, status)) read_model(config, *folder);
       }
     }
+  }
+
+  Document config_in_run_file(spec::Value root) const {
+    return {.path = inputs_.run->path,
+            .file = inputs_.run->file,
+            .kind = FileKind::deepspeed_config,
+            .root = std::move(root)};
+  }
+
+  /// The checkpoint that the run would go on from, as if it had been given.
+  void follow_checkpoint(const spec::Value& root) {
+    const auto name = text_at(root, "resume_from_checkpoint");
+    std::error_code status;
+    if (!name || !fs::is_directory(resolved(*name), status)) return;
+    Document document = open_document(resolved(*name), findings_);
+    for (const Document& other : inputs_.others)
+      if (fs::equivalent(other.path, document.path, status)) return;
+    inputs_.others.push_back(std::move(document));
+  }
+
+  /// `deepspeed.KEY=VALUE`, for both engines.
+  void change_config() {
+    if (config_changes_.empty()) return;
+    if (!inputs_.deepspeed && inputs_.run) {
+      inputs_.deepspeed = config_in_run_file({});
+      inputs_.deepspeed->root.kind = ValueKind::mapping;
+    }
+    if (!inputs_.deepspeed) return;
+    spec::Problems ignored;
+    for (const spec::Override& change : config_changes_)
+      spec::apply_override(change, 1, inputs_.deepspeed->root, ignored);
   }
 
   void count_ranks() {
@@ -197,6 +243,7 @@ class Gatherer {
 
   const Question& question_;
   std::vector<Finding>& findings_;
+  std::vector<spec::Override> config_changes_;
   Inputs inputs_;
 };
 

@@ -34,8 +34,8 @@ constexpr std::array messages = {
     Message{"log-json-comment", "json.decoder.JSONDecodeError"},
 };
 
-std::string size_or_dash(const std::optional<double>& bytes) {
-  return bytes ? amount(*bytes) : "-";
+std::string size_text(const std::optional<double>& bytes) {
+  return bytes ? amount(*bytes) : "@unknown";
 }
 
 void tell(Diagnosis& diagnosis, const Document& document, std::string_view id, Severity severity,
@@ -52,12 +52,12 @@ void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& d
                         Diagnosis& diagnosis) {
   tell(diagnosis, document, "log-out-of-memory", Severity::error, Certainty::exact,
        {{"place", fmt::format("@place.{}", name_of(place))},
-        {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "-"},
-        {"tried", size_or_dash(error.tried)},
-        {"total", size_or_dash(error.total)},
-        {"free", size_or_dash(error.free)},
-        {"allocated", size_or_dash(error.allocated)},
-        {"unused", size_or_dash(error.reserved_unused)}});
+        {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "@unknown"},
+        {"tried", size_text(error.tried)},
+        {"total", size_text(error.total)},
+        {"free", size_text(error.free)},
+        {"allocated", size_text(error.allocated)},
+        {"unused", size_text(error.reserved_unused)}});
   if (!error.tried || !error.reserved_unused) return;
   const bool fragmented = *error.reserved_unused >= *error.tried;
   tell(diagnosis, document, fragmented ? "log-fragmented" : "log-not-fragmented",
@@ -102,7 +102,7 @@ void tell_timeout(std::string_view text, const LogSummary& log, const Document& 
       !has(text, "Timed out waiting"))
     return;
   const auto limit_ms = digits_after(text, "Timeout(ms)=");
-  std::string operation = "-";
+  std::string operation = "@unknown";
   if (const std::size_t at = text.find("OpType="); at != std::string_view::npos) {
     operation.clear();
     for (const char c : text.substr(at + 7, 40)) {
@@ -112,8 +112,8 @@ void tell_timeout(std::string_view text, const LogSummary& log, const Document& 
   }
   tell(diagnosis, document, log.was_killed ? "log-timeout-after-kill" : "log-timeout",
        Severity::error, Certainty::exact,
-       {{"operation", operation.empty() ? "-" : operation},
-        {"limit", limit_ms ? fmt::format("{} s", *limit_ms / 1000) : "-"}});
+       {{"operation", operation.empty() ? "@unknown" : operation},
+        {"limit", limit_ms ? fmt::format("{} s", *limit_ms / 1000) : "@unknown"}});
 }
 
 double step_margin(const MemoryCase& memory, const Forecast& forecast) {
@@ -201,7 +201,7 @@ void tell_causes(const MemoryCase& memory, const std::optional<LogSummary>& log,
     tell(diagnosis, document, cause.id, Severity::warning, Certainty::estimate,
          {{"rank", fmt::format("{}", ++rank)},
           {"bytes", amount(cause.bytes)},
-          {"margin", memory.limits.device ? amount(margin) : "-"},
+          {"margin", memory.limits.device ? amount(margin) : "@unknown"},
           {"likely", cause.score > 2    ? "@likely.yes"
                      : cause.score >= 0 ? "@likely.maybe"
                                         : "@likely.no"}});
@@ -221,15 +221,15 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
       tell(diagnosis, document, "log-failed-lock", Severity::error, Certainty::exact,
            {{"pinned", memory && diagnosis.deepspeed.at(Phase::step, Space::pinned_host)
                            ? amount(diagnosis.deepspeed.at(Phase::step, Space::pinned_host)->low())
-                           : std::string("-")}});
+                           : std::string("@unknown")}});
     if (log.was_killed)
       tell(diagnosis, document, "log-killed", Severity::error, Certainty::bound,
            {{"host", memory && diagnosis.deepspeed.at(Phase::step, Space::host)
                          ? amount(diagnosis.deepspeed.at(Phase::step, Space::host)->low())
-                         : std::string("-")},
+                         : std::string("@unknown")},
             {"limit", memory && memory->limits.host
                           ? capacity(static_cast<std::int64_t>(*memory->limits.host))
-                          : std::string("-")}});
+                          : std::string("@unknown")}});
     tell_timeout(text, log, document, diagnosis);
     if (const std::string equation = equation_in(text); !equation.empty())
       tell(diagnosis, document, "log-batch-equation", Severity::error, Certainty::exact,

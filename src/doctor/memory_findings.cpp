@@ -33,6 +33,8 @@ std::string words_of(const Alternative& row, const MemoryCase& memory) {
   std::string text = fmt::format("stage {}", row.stage);
   if (row.offload_optimizer != "none" || memory.settings.optimizer != Offload::none)
     text += ", offload_optimizer " + row.offload_optimizer;
+  if (row.offload_optimizer == "nvme" && memory.settings.optimizer != Offload::nvme)
+    text += " (nvme_path)";
   if (row.offload_param != "none" || memory.settings.parameters != Offload::none)
     text += ", offload_param " + row.offload_param;
   if (row.recomputes && !memory.run.recomputes) text += ", disable_gradient_checkpointing false";
@@ -72,6 +74,12 @@ Holding without_process(Holding holding) {
   return holding;
 }
 
+/// What the range beside it counts.
+Holding without_rounding(Holding holding) {
+  std::erase_if(holding.terms, [](const Term& term) { return term.name == rounding_term; });
+  return holding;
+}
+
 /// "12.1 GB", or "12.1 GB - 14.0 GB" where it is a range.
 std::string span_of(Range range) {
   return amount(range.low) == amount(range.high)
@@ -103,7 +111,7 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
       {"limit", limit_text(*tightest->holding->limit_bytes)},
       {"margin",
        amount(*tightest->holding->limit_bytes - tightest->holding->high_without(rounding_term))},
-      {"terms", largest_terms(*tightest->holding, 4)},
+      {"terms", largest_terms(without_rounding(*tightest->holding), 4)},
       {"cure", fix}};
   switch (forecast.verdict) {
     case Verdict::fails:
@@ -181,18 +189,18 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
 
   // The host: three figures, and a fourth that only a resume has.
   const Range steady = held(forecast, Phase::step, Space::host);
-  std::string saving = "-", after = "-";
-  if (forecast.at(Phase::save, Space::host)) {
-    saving = span_of(held(forecast, Phase::save, Space::host));
-    after = span_of(held(forecast, Phase::after_save, Space::host));
+  std::vector<Slot> phases = {
+      {"steady", span_of(steady)},
+      {"terms", steady.high > 0
+                    ? largest_terms(without_process(*forecast.at(Phase::step, Space::host)), 4)
+                    : "@nothing"}};
+  const bool saves = forecast.at(Phase::save, Space::host).has_value();
+  if (saves) {
+    phases.push_back({"saving", span_of(held(forecast, Phase::save, Space::host))});
+    phases.push_back({"after", span_of(held(forecast, Phase::after_save, Space::host))});
   }
-  tell("host-phases", Severity::info, Certainty::estimate,
-       {{"steady", span_of(steady)},
-        {"terms", steady.high > 0
-                      ? largest_terms(without_process(*forecast.at(Phase::step, Space::host)), 4)
-                      : "-"},
-        {"saving", saving},
-        {"after", after}});
+  tell(saves ? "host-phases" : "host-steady", Severity::info, Certainty::estimate,
+       std::move(phases));
   const double resume = held(forecast, Phase::resume, Space::host).low;
   const double file = term_bytes(forecast, Phase::resume, Space::host, "optimizer_file");
   const bool host_is_short = memory.limits.host && resume > *memory.limits.host;
@@ -201,7 +209,7 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
        {{"steady", amount(steady.low)},
         {"file", amount(file)},
         {"resume", amount(resume)},
-        {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "-"}});
+        {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}});
   if (const auto& pinned = forecast.at(Phase::step, Space::pinned_host)) {
     const auto& host = forecast.at(Phase::step, Space::host);
     const bool rounding_decides = memory.limits.host && host->high() > *memory.limits.host &&
@@ -215,7 +223,8 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
          {{"low", span_of(held(forecast, Phase::step, Space::pinned_host))},
           {"high", amount(pinned->high())},
           {"worst", amount(2 * pinned->high_without(rounding_term))},
-          {"limit", memory.limits.page_locked ? limit_text(*memory.limits.page_locked) : "-"}});
+          {"limit",
+           memory.limits.page_locked ? limit_text(*memory.limits.page_locked) : "@unknown"}});
     tell("swap-does-not-help", Severity::info, Certainty::exact,
          {{"pinned", amount(pinned->low())}});
   }
@@ -223,7 +232,7 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
     tell("nvme-bytes", Severity::info, Certainty::estimate,
          {{"low", amount(nvme->low())},
           {"high", amount(nvme->high())},
-          {"limit", memory.limits.nvme ? limit_text(*memory.limits.nvme) : "-"}});
+          {"limit", memory.limits.nvme ? limit_text(*memory.limits.nvme) : "@unknown"}});
 
   // Loading.
   const double whole = (s.is_16_bit ? 2 : 4) * memory.sizes.total();
@@ -234,7 +243,7 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
           {"ranks", fmt::format("{:.0f}", memory.ranks_on_node)},
           {"copies", amount(memory.ranks_on_node * whole)},
           {"copies_f32", amount(memory.ranks_on_node * 4 * memory.sizes.total())},
-          {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "-"}});
+          {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}});
 }
 
 }  // namespace underkeel::doctor

@@ -16,7 +16,7 @@ constexpr double least_capability_for_bf16 = 8.0;
 constexpr double export_shard_bytes = 5e9;
 
 std::string limit_text(const std::optional<double>& bytes) {
-  return bytes ? capacity(static_cast<std::int64_t>(*bytes)) : "-";
+  return bytes ? capacity(static_cast<std::int64_t>(*bytes)) : "@unknown";
 }
 
 std::string span(double low, double high) {
@@ -32,7 +32,8 @@ class Particulars {
         diagnosis_(diagnosis),
         inputs_(inputs),
         whole_(2 * memory.sizes.total()),
-        base_(2 * memory.sizes.frozen) {}
+        base_16_(2 * memory.sizes.frozen),
+        base_(base_16_ + (quantised_bytes(memory.run) - 2) * memory.sizes.quantised) {}
 
   void tell_all() {
     tell_whole_model();
@@ -125,7 +126,8 @@ class Particulars {
   }
 
   void tell_quantised_base() {
-    if (memory_.sizes.quantised <= 0) return;
+    // What is not split anyway needs no warning.
+    if (memory_.sizes.quantised <= 0 || s_.stage != 3 || memory_.ranks == 1) return;
     const double bits = static_cast<double>(memory_.run.quantization_bits);
     const double values = memory_.sizes.quantised * bits / 8;
     const double double_scales = memory_.sizes.quantised * 0.127 / 8;
@@ -144,7 +146,7 @@ class Particulars {
           {"rest", amount(rest)},
           {"whole", amount(whole)},
           {"limit", limit_text(memory_.limits.device)},
-          {"base_16", amount(base_)},
+          {"base_16", amount(base_16_)},
           {"needed_gib",
            fmt::format("{}", 16 * static_cast<int>(std::ceil(whole * 1.15 / 17179869184.0)))}},
          "zero_optimization.stage");
@@ -211,7 +213,7 @@ class Particulars {
   void tell_own_layout() {
     const double psi = memory_.sizes.trainable;
     const double share = psi / memory_.ranks;
-    const double frozen = 2 * memory_.sizes.frozen;
+    const double frozen = base_;
     const bool sharded = s_.stage == 3;
     const double weights = sharded ? (2 * psi + frozen) / memory_.ranks : 2 * psi + frozen;
     const double gradients = s_.stage >= 2 ? 2 * share : 2 * psi;
@@ -236,7 +238,9 @@ class Particulars {
   const DeepspeedSettings& s_;
   Diagnosis& diagnosis_;
   const Inputs& inputs_;
-  double whole_, base_;
+  double whole_;
+  double base_16_;  // the frozen part in 16 bit
+  double base_;     // as the run holds it
 };
 
 }  // namespace

@@ -10,17 +10,16 @@
 namespace underkeel::doctor {
 namespace {
 
-// NF4 has half a byte a value; scales of 64 values each: f32, or 8 bits and an f32 scale for 256 of those.
-double quantised_bytes(const RunFacts& run) {
-  if (run.quantization_bits == 8) return 1;
-  return 0.5 + (run.double_quantization ? 0.127 / 8 : 4.0 / 64);
-}
-
 Range times(Range range, double factor) {
   return {range.low * factor, range.high * factor};
 }
 
 }  // namespace
+
+double quantised_bytes(const RunFacts& run) {
+  if (run.quantization_bits == 8) return 1;
+  return 0.5 + (run.double_quantization ? 0.127 / 8 : 4.0 / 64);
+}
 
 Limits limits_of(const Question& question, const Inputs& inputs) {
   Limits limits;
@@ -180,6 +179,7 @@ void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& d
   tell_verdict(*memory, diagnosis, inputs);
   tell_phases(*memory, diagnosis, inputs);
   tell_particulars(*memory, diagnosis, inputs);
+  tell_disk(*memory, diagnosis, inputs);
 }
 
 }  // namespace underkeel::doctor

@@ -18,6 +18,10 @@ struct Limits {
 };
 Limits limits_of(const Question& question, const Inputs& inputs);
 
+/// Of an element of a quantised base. NF4 has half a byte a value; scales of 64 values each: f32, or 8 bits and an f32
+/// scale for 256 of those.
+double quantised_bytes(const RunFacts& run);
+
 /// Model, run and settings of a question about memory; nothing without a model and a config or run file.
 struct MemoryCase {
   const spec::ModelSpec* model = nullptr;
@@ -61,6 +65,8 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory);
 void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
 void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
 void tell_particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
+/// Of one checkpoint and of those that stand at once, against the free disk where it is known.
+void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
 void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
 
 }  // namespace underkeel::doctor

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "doctor/document.h"
 #include "planner/steps_alone.h"
 
 namespace underkeel::doctor {
@@ -20,21 +23,28 @@ struct Candidate {
   spec::Recompute recompute;
   std::int64_t micro;
   int changes;
+  std::vector<std::string> words = {};  // that switch offload off
 };
 
 /// On one rank a stage splits nothing, so only the run's own is asked.
-std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ranks) {
+std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ranks,
+                                     const std::vector<AskedOffload>& offloads) {
   std::vector<Candidate> all;
   std::vector<spec::Recompute> levels = {run.recompute};
   if (run.recompute != spec::Recompute::block) levels.push_back(spec::Recompute::block);
   for (int stage = 0; stage <= 3; ++stage) {
     if (ranks == 1 && stage != run.zero.stage) continue;
+    std::vector<std::string> without_offload;
+    for (const AskedOffload& offload : offloads)
+      if (stage == 3 || !offload.acts_at_stage_3_only) without_offload.push_back(offload.words);
+    const int switched_off = static_cast<int>(without_offload.size());
     for (const spec::Recompute level : levels) {
       int halvings = 0;
       for (std::int64_t micro = run.sequences_per_micro_batch; micro >= 1; micro /= 2, ++halvings) {
         if (run.sequences_per_micro_batch % micro != 0) break;
-        all.push_back(
-            {stage, level, micro, (stage != run.zero.stage) + (level != run.recompute) + halvings});
+        const int changes =
+            (stage != run.zero.stage) + (level != run.recompute) + halvings + switched_off;
+        all.push_back({stage, level, micro, changes, without_offload});
       }
     }
   }
@@ -43,15 +53,18 @@ std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ra
   return all;
 }
 
-std::string words_of(const spec::RunConfig& run, const Candidate& candidate) {
-  std::vector<std::string> words;
+std::string words_of(const spec::RunConfig& run, const Candidate& candidate,
+                     const std::vector<std::string>& free_batch) {
+  std::vector<std::string> words = candidate.words;
   if (candidate.stage != run.zero.stage)
     words.push_back(fmt::format("deepspeed.zero_optimization.stage={}", candidate.stage));
   if (candidate.recompute != run.recompute) words.emplace_back("underkeel.recompute=block");
-  if (candidate.micro != run.sequences_per_micro_batch)
+  if (candidate.micro != run.sequences_per_micro_batch) {
     words.push_back(fmt::format(
         "per_device_train_batch_size={} gradient_accumulation_steps={}", candidate.micro,
         run.accumulation_steps * run.sequences_per_micro_batch / candidate.micro));
+    words.insert(words.end(), free_batch.begin(), free_batch.end());
+  }
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -86,11 +99,30 @@ double state_limit(const planner::FitQuestion& question) {
   return limit;
 }
 
-std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) {
+ConfigWords config_words(const spec::Value& config) {
+  ConfigWords words;
+  for (const auto& [section, old_key, at_stage_3] :
+       {std::tuple{"offload_optimizer", "cpu_offload", false},
+        std::tuple{"offload_param", "cpu_offload_param", true}}) {
+    const std::string device = fmt::format("zero_optimization.{}.device", section);
+    const std::string old = fmt::format("zero_optimization.{}", old_key);
+    if (text_at(config, device).value_or("none") != "none")
+      words.offloads.push_back({fmt::format("deepspeed.{}=none", device), at_stage_3});
+    if (truth_at(config, old).value_or(false))
+      words.offloads.push_back({fmt::format("deepspeed.{}=false", old), at_stage_3});
+  }
+  for (const char* key : {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
+    if (number_at(config, key)) words.free_batch.push_back(fmt::format("deepspeed.{}=auto", key));
+  return words;
+}
+
+std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
+                                          const ConfigWords& config) {
   std::vector<Alternative> rows;
   const double limit = state_limit(question);
   int plans = 0;
-  for (const Candidate& candidate : candidates_of(question.run, question.placement.world_size)) {
+  for (const Candidate& candidate :
+       candidates_of(question.run, question.placement.world_size, config.offloads)) {
     if (rows.size() == most_rows) break;
     Alternative row{.engine = Engine::underkeel,
                     .stage = candidate.stage,
@@ -99,7 +131,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) 
                     .accumulation_steps = question.run.accumulation_steps *
                                           question.run.sequences_per_micro_batch / candidate.micro,
                     .changes = candidate.changes,
-                    .words = words_of(question.run, candidate)};
+                    .words = words_of(question.run, candidate, config.free_batch)};
     const double state = least_state_bytes(question, candidate.stage);
     if (state > limit) {
       row.verdict = Verdict::fails;
@@ -133,7 +165,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question) 
   std::stable_sort(rows.begin(), rows.end(), [](const Alternative& a, const Alternative& b) {
     return (a.verdict == Verdict::runs) > (b.verdict == Verdict::runs);
   });
-  return rows;
+  return without_needless(std::move(rows));
 }
 
 }  // namespace underkeel::doctor

@@ -182,7 +182,9 @@ class OwnEngine {
   }
 
   void append_alternatives(const planner::FitQuestion& question) {
-    for (Alternative& row : own_alternatives(question))
+    const Value empty;
+    const Value& config = inputs_.deepspeed ? inputs_.deepspeed->root : empty;
+    for (Alternative& row : own_alternatives(question, config_words(config)))
       diagnosis_.alternatives.push_back(std::move(row));
   }
 

@@ -1,5 +1,7 @@
 // A diagnosis as text for people and as JSON for machines.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -58,6 +60,7 @@ Json alternative_of(const Alternative& row) {
           {"device_margin_bytes", bytes_or_null(row.device_margin_bytes)},
           {"host_bytes", static_cast<std::int64_t>(row.host_bytes)},
           {"host_margin_bytes", bytes_or_null(row.host_margin_bytes)},
+          {"nvme_bytes", bytes_or_null(row.nvme_bytes)},
           {"words", row.words}};
 }
 
@@ -114,7 +117,8 @@ std::string table_of(const Diagnosis& diagnosis, Engine engine, Language languag
                         row.stage, row.offload_optimizer, row.offload_param,
                         row.recomputes ? "yes" : "no", row.micro_batch, row.accumulation_steps,
                         amount(row.device_bytes), margin(row.device_margin_bytes),
-                        amount(row.host_bytes), margin(row.host_margin_bytes), row.words);
+                        amount(row.host_bytes), margin(row.host_margin_bytes),
+                        row.nvme_bytes ? "nvme " + amount(*row.nvme_bytes) : row.words);
   }
   if (text.empty()) return text;
   return fmt::format("\n{}\n{}\n{}",
@@ -140,9 +144,18 @@ std::string to_text(const Diagnosis& diagnosis, Language language) {
        {std::pair{"deepspeed", &diagnosis.deepspeed}, std::pair{"underkeel", &diagnosis.underkeel}})
     text += fmt::format("{}: {}\n", phrase(fmt::format("engine.{}", name), language),
                         phrase(fmt::format("verdict.{}", name_of(forecast->verdict)), language));
-  const auto is_short = [](const Forecast& forecast) { return forecast.verdict != Verdict::runs; };
-  if (is_short(diagnosis.deepspeed)) text += table_of(diagnosis, Engine::deepspeed, language);
-  if (is_short(diagnosis.underkeel)) text += table_of(diagnosis, Engine::underkeel, language);
+  // What fails for another reason than memory is not cured by the table.
+  const auto is_short = [&](const Forecast& forecast, Engine engine) {
+    return forecast.verdict != Verdict::runs &&
+           std::none_of(diagnosis.alternatives.begin(), diagnosis.alternatives.end(),
+                        [&](const Alternative& row) {
+                          return row.engine == engine && row.changes == 0 &&
+                                 row.verdict == Verdict::runs;
+                        });
+  };
+  for (const auto& [engine, forecast] : {std::pair{Engine::deepspeed, &diagnosis.deepspeed},
+                                         std::pair{Engine::underkeel, &diagnosis.underkeel}})
+    if (is_short(*forecast, engine)) text += table_of(diagnosis, engine, language);
   return text;
 }
 

@@ -55,6 +55,10 @@ RunFacts run_facts(const spec::Value& root) {
   run.save_every = strategy != nullptr && strategy->text == "epoch"
                        ? "epoch"
                        : fmt::format("{}", number_at(root, "save_steps").value_or(500));
+  number("save_steps", run.save_steps);
+  number("max_steps", run.max_steps);
+  number("num_train_epochs", run.epochs);
+  whole("save_total_limit", run.save_total_limit);
   truth("save_only_model", run.saves_model_only);
   run.resumes = value_at(root, "resume_from_checkpoint") != nullptr &&
                 text_at(root, "resume_from_checkpoint").has_value();

@@ -35,7 +35,11 @@ struct RunFacts {
   bool evaluates = false;
   bool keeps_logits = false;  // compute_accuracy or predict_with_generate
   bool saves = true;
-  std::string save_every;  // "100 steps", "epoch"
+  std::string save_every;   // "100 steps", "epoch"
+  double save_steps = 500;  // below 1: a share of the run
+  double max_steps = 0;     // 0: not given
+  double epochs = 3;
+  std::int64_t save_total_limit = 0;  // 0: all are kept
   bool saves_model_only = false;
   bool resumes = false;
   std::string template_name;

@@ -145,7 +145,7 @@ void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
                         {"micro", number(run->micro_batch)},
                         {"steps", number(run->accumulation_steps)},
                         {"product", number(product)},
-                        {"needed_steps", divides ? number(*batch.train / one) : "-"}})));
+                        {"needed_steps", divides ? number(*batch.train / one) : std::string()}})));
     }
   }
   // DeepSpeed's own check, of what the config itself gives.

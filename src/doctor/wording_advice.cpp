@@ -25,11 +25,12 @@ constexpr std::array wordings = {
             {}},
     Wording{
         "advice-persistence-threshold",
-        {"{truth}: stage3_param_persistence_threshold: \"auto\" is {threshold_auto} here and keeps "
+        {"{truth}: stage3_param_persistence_threshold: \"auto\" is {threshold_auto} {model} and "
+         "keeps "
          "{gathered_auto} gathered, 1e5 keeps {gathered_1e5}, 1e9 keeps {gathered_1e9}; 1e5 "
          "frees nothing against auto where both figures are equal, and 1e9 costs from the first "
          "steps on, not after a save",
-         "{truth}：stage3_param_persistence_threshold：\"auto\" 在此为 "
+         "{truth}：stage3_param_persistence_threshold：\"auto\" {model}为 "
          "{threshold_auto}，常驻 {gathered_auto}；1e5 常驻 "
          "{gathered_1e5}；1e9 常驻 {gathered_1e9}。前两者相等时 1e5 并不比 auto "
          "省；1e9 从最初几步就占用，而不是保存之后"},
@@ -387,11 +388,11 @@ constexpr std::array wordings = {
     Wording{"advice-stage-2-offload-enough",
             {"{truth}: stage 2 with the optimizer on the host needs {stage2_offload} a rank and "
              "activations, {card} are there: {stage2_offload_fits}; the host needs "
-             "{stage2_offload_host}, {stage2_offload_host_more} with accumulation ({host_limit} "
-             "there)",
+             "{stage2_offload_host}, {stage2_offload_host_more} with accumulation (available: "
+             "{host_limit})",
              "{truth}：优化器放在主机的 stage 2 每个 rank 需要 {stage2_offload} "
              "加激活，现有 {card}：{stage2_offload_fits}；主机需要 "
-             "{stage2_offload_host}，有累积时 {stage2_offload_host_more}（现有 "
+             "{stage2_offload_host}，有累积时 {stage2_offload_host_more}（可用："
              "{host_limit}）"},
             {}},
     Wording{

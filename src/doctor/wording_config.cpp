@@ -309,6 +309,13 @@ constexpr std::array wordings = {
             {"fits: {device} of device memory a rank at the peak, {host} of host memory a node",
              "能放下：每个 rank 设备内存峰值 {device}，每节点主机内存 {host}"},
             {}},
+    Wording{"changes-without-run-file",
+            {"{keys} on the command line change a run file, and none is given: DeepSpeed's half is "
+             "of the config alone and does not see them",
+             "命令行上的 {keys} 修改训练文件，而没有给出训练文件：DeepSpeed "
+             "部分只按配置计算，不受其影响"},
+            {"give the run file as well; deepspeed.KEY=VALUE changes the config for both engines",
+             "请同时给出训练文件；deepspeed.KEY=VALUE 会为两个引擎修改配置"}},
     Wording{"underkeel-does-not-fit",
             {"does not fit: {space} needs {needed}, {allowed} are allowed (device {device} a rank, "
              "host "
@@ -380,6 +387,19 @@ constexpr std::array wordings = {
             {"does not fit: model state alone is {state} a rank, {limit} are there",
              "放不下：仅模型状态每个 rank 就有 {state}，只有 {limit}"},
             {"{do}", "{do}"}},
+    Wording{"advice-without-model",
+            {"no model is given: the figures in answers to advice are those of Llama-2-7B, on "
+             "{ranks} ranks with {card} each",
+             "没有给出模型：对各种建议的回答按 Llama-2-7B 计，{ranks} 个 rank，每个 {card}"},
+            {"give the model's folder or config.json", "请给出模型文件夹或 config.json"}},
+    Wording{
+        "advice-without-machine",
+        {"no machine is given: the figures in answers to advice are those of cards with {card}, "
+         "on {ranks} ranks",
+         "没有给出机器：对各种建议的回答按每卡 {card}、{ranks} 个 rank 计"},
+        {"give --hardware or --memory device=80GiB",
+         "请给出 --hardware 或 --memory "
+         "device=80GiB"}},
     Wording{"ranks-counted",
             {"{ranks} ranks, {on_node} on a node: {source}",
              "{ranks} 个 rank，每节点 {on_node} 个：{source}"},

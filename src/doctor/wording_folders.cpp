@@ -36,6 +36,34 @@ constexpr std::array wordings = {
     Wording{"weights-broken",
             {"{what} ({where})", "权重文件有误：{what}（{where}）"},
             {"{fix}", "{fix}"}},
+    Wording{"weights-absent",
+            {"no weights in it: neither model.safetensors nor model.safetensors.index.json; a run "
+             "that begins from it would stop",
+             "其中没有权重：既没有 model.safetensors，也没有 "
+             "model.safetensors.index.json；从它开始的训练会停止"},
+            {"download or copy the weights here; a plan needs config.json alone",
+             "请把权重下载或复制到这里；仅做规划只需 config.json"}},
+    Wording{"weights-without-index",
+            {"{count} files of shards, the first {first}, and no model.safetensors.index.json: no "
+             "loader finds them",
+             "有 {count} 个分片文件，第一个是 {first}，但没有 "
+             "model.safetensors.index.json：加载器找不到它们"},
+            {"download or copy the index too", "请把索引也下载或复制过来"}},
+    Wording{"output-without-weights",
+            {"no weights in the folder itself: the run did not come to its end here",
+             "文件夹本身没有权重：训练没有在这里完成"},
+            {"take those of a complete checkpoint", "使用完整检查点中的权重"}},
+    Wording{"adapter-absent",
+            {"no adapter weights in it: adapter_model.safetensors is missing",
+             "其中没有适配器权重：缺少 adapter_model.safetensors"},
+            {"copy the file here, or take the adapter of a checkpoint",
+             "请把该文件复制到这里，或使用检查点中的适配器"}},
+    Wording{"adapter-is-empty",
+            {"the adapter file ({bytes} bytes) holds no tensor",
+             "适配器文件（{bytes} 字节）不含任何张量"},
+            {"an export under stage 3 has to gather adapters first: take the one inside a "
+             "checkpoint, or save at stage 2",
+             "stage 3 下导出必须先收集适配器：使用检查点里的那份，或在 stage 2 保存"}},
     Wording{"weights-odd", {"odd weights: {what}", "权重文件可疑：{what}"}, {}},
     Wording{"weights-of-several-types",
             {"the weights are stored in several types: {types}", "权重以多种类型保存：{types}"},
@@ -130,6 +158,32 @@ constexpr std::array wordings = {
              "ZeRORuntimeException 拒绝"},
             {"turn it into its universal form first, or run {count} ranks",
              "先转换为 universal 形式，或运行 {count} 个 rank"}},
+    Wording{"checkpoint-universal",
+            {"a universal checkpoint, which any number of ranks may resume",
+             "universal 检查点，可用任意 rank 数恢复"},
+            {}},
+    Wording{"checkpoint-universal-unasked",
+            {"a universal checkpoint, which DeepSpeed loads only when it is told to",
+             "universal 检查点，需要明确指定 DeepSpeed 才会加载"},
+            {"checkpoint.load_universal: true", "checkpoint.load_universal: true"}},
+    Wording{
+        "checkpoint-not-universal",
+        {"checkpoint.load_universal is true, and this checkpoint of {count} ranks is none of "
+         "that form: it cannot be loaded",
+         "checkpoint.load_universal 为 true，而这个由 {count} 个 rank 写出的检查点不是 universal "
+         "形式：无法加载"},
+        {"turn it into its universal form (ds_to_universal.py), or leave the key out",
+         "先转换为 universal 形式（ds_to_universal.py），或去掉该键"}},
+    Wording{"resume-wants-as-many-ranks",
+            {"DeepSpeed resumes on as many ranks as wrote the checkpoint: {ranks} would run "
+             "({source}), and with a checkpoint of another number it stops with a "
+             "ZeRORuntimeException unless that was turned into its universal form first; our own "
+             "checkpoints resume on any number",
+             "DeepSpeed 只能在写出检查点的 rank 数上恢复：将运行 {ranks} 个（{source}），其他 rank "
+             "数写出的检查点若未先转换为 universal 形式，会以 ZeRORuntimeException "
+             "停止；本引擎的检查点可用任意 rank 数恢复"},
+            {"give doctor the checkpoint folder: it counts its ranks",
+             "把检查点文件夹交给 doctor：它会数出 rank 数"}},
     Wording{
         "checkpoint-whole",
         {"optimizer files of all {count} ranks are there", "全部 {count} 个 rank 的优化器文件都在"},
@@ -156,6 +210,52 @@ constexpr std::array wordings = {
     Wording{"data-unusable",
             {"the data cannot be used: {what} ({where})", "数据无法使用：{what}（{where}）"},
             {"{do}", "{do}"}},
+    Wording{"data-readable",
+            {"the data file is sound: {usable} of {records} records can be used ({bytes})",
+             "数据文件完好：{records} 条记录中 {usable} 条可用（{bytes}）"},
+            {}},
+    Wording{
+        "data-partly-usable",
+        {"{usable} of {records} records looked at can be used; the first that cannot is in line "
+         "{line}: {what}",
+         "查看过的 {records} 条记录中 {usable} 条可用；第一条不可用的在第 {line} 行：{what}"},
+        {"mend the records, or remove them", "修正或删除这些记录"}},
+    Wording{
+        "data-begins-well",
+        {"the first {records} records of {bytes} are sound, {usable} of them can be used, and "
+         "the file ends as it should",
+         "{bytes} 中前 {records} 条记录完好，其中 {usable} 条可用，文件结尾也正常"},
+        {"with a run file `--data` reads all of it", "与训练文件一起给出时，`--data` 会全部读取"}},
+    Wording{"data-cut-short",
+            {"the data file is cut short: after {bytes} it does not end with `{wanted}`",
+             "数据文件不完整：{bytes} 之后没有以 `{wanted}` 结尾"},
+            {"copy or download the file again", "请重新复制或下载该文件"}},
+    Wording{"data-without-records",
+            {"the data file holds no record: a run has nothing to train on",
+             "数据文件中没有记录：无可训练的内容"},
+            {"write or copy it again", "请重新写出或复制该文件"}},
+    Wording{"data-without-usable",
+            {"none of the {records} records can be used: they lack what training needs",
+             "{records} 条记录都不可用：缺少训练所需的内容"},
+            {"look at their columns: instruction and output, or a list of messages",
+             "请检查各列：instruction 和 output，或消息列表"}},
+    Wording{"data-columns-unknown",
+            {"the records are well formed, but which column holds what is not known: {what}",
+             "记录格式正确，但不知道各列的含义：{what}"},
+            {"name the columns in dataset_info.json, under `columns`",
+             "请在 dataset_info.json 的 `columns` 中指明各列"}},
+    Wording{"data-described",
+            {"{count} of {all} data sets of this description can be read, with {records} records "
+             "looked at",
+             "该描述的 {all} 个数据集中有 {count} 个可读取，查看了 {records} 条记录"},
+            {}},
+    Wording{
+        "data-elsewhere",
+        {"data sets of it that cannot be trained on here: {count}, the first is `{name}`; their "
+         "data lie on a hub, or are no instructions and answers",
+         "其中 {count} 个数据集不能用于此处的训练，第一个是 `{name}`：数据在 hub "
+         "上，或不是指令与回答"},
+        {"download the files and name them with `file_name`", "下载文件并用 `file_name` 指明"}},
     Wording{"data-longest",
             {"{samples} training samples; the longest has {longest} tokens after the cut-off "
              "({uncut} before "

@@ -9,9 +9,8 @@ namespace {
 
 constexpr std::array wordings = {
     Wording{"log-out-of-memory",
-            {"GPU {gpu} ran out of memory {place}: {tried} were asked for, {free} of {total} free; "
-             "{allocated} "
-             "are allocated, {unused} reserved and not allocated",
+            {"GPU {gpu} ran out of memory {place}: asked for {tried}; free {free} of {total}; "
+             "allocated {allocated}; reserved and not allocated {unused}",
              "GPU {gpu} 在{place}内存不足：请求 {tried}，共 {total}，空闲 {free}；已分配 "
              "{allocated}，已保留未分配 {unused}"},
             {"give doctor the config, the run file and the model beside the log: it works the "
@@ -33,31 +32,33 @@ constexpr std::array wordings = {
     Wording{"log-failed-lock",
             {"page-locking host memory failed; the error speaks of the device, whose memory was "
              "not the "
-             "problem. This run page-locks {pinned}",
-             "锁页主机内存失败；报错说的是设备，但设备内存并不是问题。该训练锁页 {pinned}"},
+             "problem. Page-locked by this run: {pinned}",
+             "锁页主机内存失败；报错说的是设备，但设备内存并不是问题。该训练的锁页内存：{pinned}"},
             {"raise ulimit -l and the container's memory limit, or \"pin_memory\": false",
              "提高 ulimit -l 和容器内存上限，或 \"pin_memory\": false"}},
-    Wording{"log-killed",
-            {"a process was ended by signal 9, which is the system's answer to host memory used "
-             "up: this run "
-             "needs at least {host} of {limit} on a node",
-             "有进程被信号 9 终止，这是主机内存耗尽时系统的反应：该训练每节点至少需要 {host}，共有 "
-             "{limit}"},
-            {"dmesg, or memory.events of the control group, says whether it was memory",
-             "dmesg 或控制组的 memory.events 可以确认是否因内存"}},
+    Wording{
+        "log-killed",
+        {"a process was ended by signal 9, which is the system's answer to host memory used "
+         "up. What this run needs on a node, at the least: {host}; available: {limit}",
+         "有进程被信号 9 终止，这是主机内存耗尽时系统的反应。该训练每节点至少需要：{host}；可用："
+         "{limit}"},
+        {"dmesg, or memory.events of the control group, says whether it was memory",
+         "dmesg 或控制组的 memory.events 可以确认是否因内存"}},
     Wording{"log-timeout",
-            {"a collective ({operation}) was given up after {limit}: one rank did not come; the "
+            {"a collective ({operation}) was given up (time limit: {limit}): one rank did not "
+             "come; the "
              "ranks that wait "
              "are not the cause",
-             "集合通信（{operation}）在 {limit} 后放弃：有一个 rank 没有到；等待的 rank 不是原因"},
+             "集合通信（{operation}）被放弃（时限：{limit}）：有一个 rank 没有到；等待的 rank "
+             "不是原因"},
             {"look for the first error among all ranks' logs; a save or load on some ranks only "
              "also hangs",
              "在所有 rank 的日志中找最早的错误；只在部分 rank 上保存或加载也会挂住"}},
     Wording{"log-timeout-after-kill",
-            {"a collective ({operation}) was given up after {limit} because a process was ended by "
-             "signal 9: "
+            {"a collective ({operation}) was given up (time limit: {limit}) because a process was "
+             "ended by signal 9: "
              "the kill is the cause, NCCL only noticed it",
-             "集合通信（{operation}）在 {limit} 后放弃，因为有进程被信号 9 "
+             "集合通信（{operation}）被放弃（时限：{limit}），因为有进程被信号 9 "
              "终止：终止才是原因，NCCL 只是发现了它"},
             {"see the finding on the kill", "参见关于终止的说明"}},
     Wording{"log-batch-equation",
@@ -154,11 +155,12 @@ constexpr std::array wordings = {
          "配置不是严格的 JSON：注释和尾逗号只有 DeepSpeed（hjson）允许，HF Trainer 不允许"},
         {"give doctor the file: it names line and column", "把文件交给 doctor：它会指出行和列"}},
     Wording{"after-save-moments",
-            {"cause {rank} ({likely}): the moments appear, {bytes} a rank on the GPU ({margin} are "
-             "left), at the "
+            {"cause {rank} ({likely}): the moments appear, {bytes} a rank on the GPU (left there: "
+             "{margin}), "
+             "at the "
              "first update or when a checkpoint is loaded; it is the save only when that was step "
              "1 or a resume",
-             "原因 {rank}（{likely}）：动量出现，每个 rank 在 GPU 上 {bytes}（余 "
+             "原因 {rank}（{likely}）：动量出现，每个 rank 在 GPU 上 {bytes}（余："
              "{margin}），发生在第一次更新或加载检查点时；"
              "只有第 1 步就保存或恢复训练时才与保存有关"},
             {"run two steps without any save: if the second fails as well, it was not the save",
@@ -166,9 +168,9 @@ constexpr std::array wordings = {
     Wording{"after-save-moments-host",
             {"cause {rank} ({likely}): the moments appear in host memory, {bytes} a rank, at the "
              "first update or "
-             "when a checkpoint is loaded; on the GPU {margin} are left",
+             "when a checkpoint is loaded; left on the GPU: {margin}",
              "原因 {rank}（{likely}）：动量出现在主机内存，每个 rank "
-             "{bytes}，发生在第一次更新或加载检查点时；GPU 上余 "
+             "{bytes}，发生在第一次更新或加载检查点时；GPU 上余："
              "{margin}"},
             {"watch the node's memory in the first update; run without a save",
              "观察第一次更新时的节点内存；不保存地运行"}},
@@ -176,22 +178,23 @@ constexpr std::array wordings = {
         "after-save-evaluation",
         {"cause {rank} ({likely}): an evaluation leaves up to {bytes} of gathered parameters, and "
          "the next "
-         "forward adds its own ({margin} are left); HF evaluates before it saves and the save "
+         "forward adds its own (left: {margin}); HF evaluates before it saves and the save "
          "releases them, "
          "so this bites after an evaluation that no save follows",
-         "原因 {rank}（{likely}）：评估会留下最多 {bytes} 的已收集参数，下一次前向再加上自己的（余 "
+         "原因 {rank}（{likely}）：评估会留下最多 {bytes} "
+         "的已收集参数，下一次前向再加上自己的（余："
          "{margin}）；HF 先评估后保存，保存会释放它们，所以只在没有保存跟随的评估之后发作"},
         {"eval_strategy \"no\" for one run; a smaller stage3_max_live_parameters cures it",
          "用 eval_strategy \"no\" 跑一次；减小 stage3_max_live_parameters 可治"}},
     Wording{"after-save-allocator",
             {"cause {rank} ({likely}): the allocator keeps a pool for each stream, and what the "
              "save freed in one "
-             "cannot serve the other; {bytes} were reserved and not allocated ({margin} are left "
-             "by the sum)",
+             "cannot serve the other; {bytes} were reserved and not allocated (left by the sum: "
+             "{margin})",
              "原因 "
              "{rank}（{likely}"
              "）：分配器为每个流保留一个池，保存在一个池中释放的不能给另一个用；已保留未分配 "
-             "{bytes}（按计算余 {margin}）"},
+             "{bytes}（按计算余：{margin}）"},
             {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or empty_cache() after the save: "
              "if that cures "
              "it, it was this",
@@ -201,17 +204,18 @@ constexpr std::array wordings = {
         "after-save-gather",
         {"cause {rank} ({likely}): the export gathers one module at a time on every GPU, {bytes} "
          "at most "
-         "({margin} are left)",
-         "原因 {rank}（{likely}）：导出每次在所有 GPU 上收集一个模块，最多 {bytes}（余 {margin}）"},
+         "(left: {margin})",
+         "原因 {rank}（{likely}）：导出每次在所有 GPU 上收集一个模块，最多 "
+         "{bytes}（余：{margin}）"},
         {"stage3_gather_16bit_weights_on_model_save false for one save",
          "有一次保存时把 stage3_gather_16bit_weights_on_model_save 设为 false"}},
     Wording{"after-save-host",
             {"cause {rank} ({likely}): host memory of rank 0 takes up to {bytes} of whole weights "
              "in the save, the "
-             "system ends that process, and the others fail in NCCL; on the GPU {margin} are left",
+             "system ends that process, and the others fail in NCCL; left on the GPU: {margin}",
              "原因 {rank}（{likely}）：保存时 rank 0 主机最多多占 {bytes} "
              "的完整权重，系统终止该进程，其他进程在 NCCL "
-             "中失败；GPU 上余 {margin}"},
+             "中失败；GPU 上余：{margin}"},
             {"look for exit code -9 and at dmesg; save_only_model off and the gather flag off for "
              "one run",
              "查找退出码 -9 和 dmesg；关闭 save_only_model 与收集选项跑一次"}},

@@ -108,6 +108,37 @@ constexpr std::array wordings = {
              "每节点主机内存（不含进程本身）：稳态 {steady}（{terms}），保存时 {saving}，保存后 "
              "{after}；页缓存不计入，系统会回收"},
             {}},
+    Wording{"deepspeed-disk",
+            {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
+             "{count} stand there at once: {needed}",
+             "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} 个：{needed}"},
+            {}},
+    Wording{
+        "deepspeed-disk-fits",
+        {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
+         "{count} stand there at once: {needed} of {free}",
+         "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} 个：{needed}，可用 "
+         "{free}"},
+        {}},
+    Wording{"deepspeed-disk-does-not-fit",
+            {"the checkpoints do not fit the disk: {each} each, {state} of state and {weights} of "
+             "weights; {count} stand there at once: {needed}, {free} are free",
+             "磁盘放不下检查点：每个 {each}（状态 {state}，权重 {weights}）；同时有 {count} "
+             "个：{needed}，可用 {free}"},
+            {"{cure}", "{cure}"}},
+    Wording{"deepspeed-disk-unbounded",
+            {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights, and "
+             "all are kept; free: {free}, room for: {room}",
+             "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；全部保留；可用：{free}，可放："
+             "{room}"},
+            {"save_total_limit says how many are kept", "save_total_limit 指定保留几个"}},
+    Wording{
+        "host-steady",
+        {"host memory of a node, without the processes themselves: {steady} steadily "
+         "({terms}); the run saves nothing; page cache is not counted, the system takes it back",
+         "每节点主机内存（不含进程本身）：稳态 {steady}（{terms}）；该训练不保存；"
+         "页缓存不计入，系统会回收"},
+        {}},
     Wording{"resume-host",
             {"a resume reads each rank's optimizer file whole: {file} on a node, besides {steady} "
              "that live "
@@ -126,12 +157,13 @@ constexpr std::array wordings = {
          "{resume}，只有 {limit}。从头开始不需要它；从自己的检查点恢复会被系统终止（退出码 -9）"},
         {"know it before the first save: a larger machine for resumes, or more ranks",
          "请在第一次保存之前了解这一点：恢复时用更大的机器，或更多 rank"}},
-    Wording{"page-locked",
-            {"{low} of host memory are page-locked before rounding, {high} with each block rounded "
-             "up to a "
-             "power of two, at worst {worst}; the limit is {limit}",
-             "锁页主机内存：取整前 {low}，每块上取整到二的幂后 {high}，最坏 {worst}；上限 {limit}"},
-            {}},
+    Wording{
+        "page-locked",
+        {"{low} of host memory are page-locked before rounding, {high} with each block rounded "
+         "up to a "
+         "power of two, at worst {worst}; limit: {limit}",
+         "锁页主机内存：取整前 {low}，每块上取整到二的幂后 {high}，最坏 {worst}；上限：{limit}"},
+        {}},
     Wording{"swap-does-not-help",
             {"swap space does not help here: {pinned} of the host memory are page-locked",
              "交换空间在此无用：主机内存中有 {pinned} 是锁页的"},
@@ -147,11 +179,11 @@ constexpr std::array wordings = {
              "{whole} for a "
              "moment, and the node's host memory {ranks} copies: {copies} in 16 bit, {copies_f32} "
              "in 32 bit; "
-             "{limit} are there",
+             "available: {limit}",
              "有 zero.Init 时（stage 3 下，只要 TrainingArguments 先于模型创建，Trainer "
              "会自动启用）模型在构建时即切分。若先加载，每张卡会暂时放下整个 "
              "{whole}，每节点主机内存则有 "
-             "{ranks} 份：16 位 {copies}，32 位 {copies_f32}；现有 {limit}"},
+             "{ranks} 份：16 位 {copies}，32 位 {copies_f32}；可用：{limit}"},
             {"make TrainingArguments before from_pretrained",
              "在 from_pretrained 之前创建 TrainingArguments"}},
     Wording{"whole-model-above-one-card",
@@ -165,9 +197,10 @@ constexpr std::array wordings = {
     Wording{"weights-stay-whole",
             {"offload_param does nothing at stage {stage}: the 16-bit weights stay whole on each "
              "card, {whole} "
-             "of {limit}; at stage 3 the same block makes a rank need {low} to {high} ({verdict})",
-             "offload_param 在 stage {stage} 不起作用：16 位权重完整留在每张卡上，{whole}，共有 "
-             "{limit}；"
+             "(available: {limit}); at stage 3 the same block makes a rank need {low} to {high} "
+             "({verdict})",
+             "offload_param 在 stage {stage} 不起作用：16 位权重完整留在每张卡上，{whole}（可用："
+             "{limit}）；"
              "在 stage 3，同样的设置使每个 rank 只需 {low} 到 {high}（{verdict}）"},
             {"\"stage\": 3", "\"stage\": 3"}},
     Wording{
@@ -202,9 +235,9 @@ constexpr std::array wordings = {
         "adapter-save-collects-base",
         {"a save that collects adapters only needs {adapters} on rank 0; older code collects the "
          "frozen "
-         "base as well, {base} more on rank 0's host ({limit} are there)",
+         "base as well, {base} more on rank 0's host (available: {limit})",
          "只收集适配器的保存在 rank 0 上需要 {adapters}；旧代码连冻结的基座也收集，rank 0 主机再要 "
-         "{base}（现有 {limit}）"},
+         "{base}（可用：{limit}）"},
         {}},
     Wording{
         "adapter-save-may-end-the-run",
@@ -218,11 +251,12 @@ constexpr std::array wordings = {
          "使用只保存适配器的 peft 与 transformers 版本，或用流式保存的本引擎"}},
     Wording{
         "quantised-base-is-whole",
-        {"a {bits}-bit base is not split by stage 3: {values} of values, {scales} of scales and "
+        {"a base of {bits} bits is not split by stage 3: {values} of values, {scales} of scales "
+         "and "
          "{rest} of "
-         "16-bit embedding and head are {whole} on every card, {limit} are there",
+         "16-bit embedding and head are {whole} on every card; available: {limit}",
          "{bits} 位基座不会被 stage 3 切分：量化值 {values}、缩放系数 {scales}、16 位嵌入与输出头 "
-         "{rest}，每张卡共 {whole}，只有 {limit}"},
+         "{rest}，每张卡共 {whole}；可用：{limit}"},
         {"a 16-bit base at stage 3 with parameters on the host ({base_16} there), or cards of "
          "{needed_gib} "
          "GiB",
@@ -255,12 +289,14 @@ constexpr std::array wordings = {
         {"a token-level metric is asked for (LLaMA-Factory's compute_accuracy reduces each batch "
          "to token ids "
          "first): keeping the logits of {samples} samples of {tokens} tokens "
-         "takes {all} in fp32 or {all_16} in 16 bit, {limit} are there; reduced to token ids they "
+         "takes {all} in fp32 or {all_16} in 16 bit (available: {limit}); reduced to token ids "
+         "they "
          "are "
          "{ids} at 4 bytes (a batch of {batch}: {one})",
          "要求了 token 级指标（LLaMA-Factory 的 compute_accuracy 会先把每批归约为 token id）：保留 "
          "{samples} 个样本、每个 {tokens} 个 token 的 logits 在 fp32 需 "
-         "{all}，16 位需 {all_16}，现有 {limit}；若归约为 token id，每个 4 字节只需 {ids}（一个批 "
+         "{all}，16 位需 {all_16}（可用：{limit}）；若归约为 token id，每个 4 字节只需 "
+         "{ids}（一个批 "
          "{batch}：{one}）"},
         {"preprocess_logits_for_metrics with argmax; eval_accumulation_steps only moves them to "
          "the host",
@@ -290,12 +326,12 @@ constexpr std::array wordings = {
              "合计主机 {host}；全部在第一步之前就位"},
             {}},
     Wording{"export-sizes",
-            {"an export reads and writes {whole} in 16 bit ({free} are free); ours holds one shard "
+            {"an export reads and writes {whole} in 16 bit (free: {free}); ours holds one shard "
              "of {shard} "
              "and one tensor of {tensor} at most, and no device memory (host memory: {limit})",
-             "导出以 16 位读写 {whole}（空闲 {free}）；本引擎最多持有一个 {shard} 的分片加一个 "
+             "导出以 16 位读写 {whole}（空闲：{free}）；本引擎最多持有一个 {shard} 的分片加一个 "
              "{tensor} "
-             "的张量，不用设备内存（主机 {limit}）"},
+             "的张量，不用设备内存（主机内存：{limit}）"},
             {}},
     Wording{"export-fills-the-disk",
             {"the export needs {whole} in 16 bit, whole shapes whatever the stage; {free} are free "

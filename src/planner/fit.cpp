@@ -106,7 +106,7 @@ Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
   Room room{.placement = placement, .device_is_host = machine.gpus_per_node == 0};
   auto& device = room.spaces[index(MemorySpace::device)];
   if (!room.device_is_host)
-    device = {machine.gpu_mem_bytes - gpu_reserve_bytes,
+    device = {std::max<std::int64_t>(0, machine.gpu_mem_bytes - gpu_reserve_bytes),
               fmt::format("the GPU's {} less {} for its driver",
                           format_bytes(machine.gpu_mem_bytes), format_bytes(gpu_reserve_bytes))};
   if (run.device_budget_bytes && (!device || *run.device_budget_bytes < device->size_bytes))

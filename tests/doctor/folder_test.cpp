@@ -159,6 +159,83 @@ TEST(Folder, NamesAPointerInPlaceOfWeights) {
   EXPECT_NE(text.find("git lfs pull"), std::string::npos) << text;
 }
 
+TEST(Folder, TellsWeightsThatAreMissing) {
+  // A folder of its own, whatever else it holds.
+  Files files;
+  files.write("model/config.json", model_json(tiny));
+  files.write("model/tokenizer.json", "{}");
+  files.question.paths = {files.at("model")};
+  const Diagnosis alone = files.diagnose();
+  EXPECT_NE(says(alone, "weights-absent").find("no weights in it"), std::string::npos)
+      << messages(alone);
+  EXPECT_TRUE(found(alone, "weights-finite").empty());
+  EXPECT_EQ(exit_code_of(alone, Engine::underkeel), 2);
+
+  // Beside a run its config may be all that is here; named by it, it is looked at too.
+  const std::string run = "model_name_or_path: " + files.at("model").string() +
+                          "\nstage: sft\nfinetuning_type: full\ndataset: d\noutput_dir: o\n";
+  files.write("train.yaml", run);
+  files.question.paths = {files.at("train.yaml")};
+  const auto named = found(files.diagnose(), "weights-absent");
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].severity, Severity::warning);
+  files.question.changes = {"underkeel.train_from_scratch=true"};
+  EXPECT_TRUE(found(files.diagnose(), "weights-absent").empty());
+  files.question.changes.clear();
+
+  // Shards without their index, and an index without its shards.
+  files.write("model/model-00001-of-00002.safetensors", weights_file(all_tensors(tiny)));
+  files.question.paths = {files.at("model")};
+  const Diagnosis without_index = files.diagnose();
+  EXPECT_NE(says(without_index, "weights-without-index")
+                .find("the first model-00001-of-00002.safetensors"),
+            std::string::npos)
+      << messages(without_index);
+  EXPECT_EQ(exit_code_of(without_index, Engine::deepspeed), 2);
+  std::filesystem::remove(files.at("model/model-00001-of-00002.safetensors"));
+  const auto index = files.write("model/model.safetensors.index.json",
+                                 R"({"metadata": {}, "weight_map": {"lm_head.weight":
+                                     "model-00002-of-00002.safetensors"}})");
+  for (const auto& given : {files.at("model"), index, files.at("train.yaml")}) {
+    files.question.paths = {given};
+    const Diagnosis without_shards = files.diagnose();
+    EXPECT_NE(says(without_shards, "weights-broken").find("names a file that is not there"),
+              std::string::npos)
+        << messages(without_shards);
+    EXPECT_TRUE(found(without_shards, "weights-finite").empty());
+    EXPECT_EQ(exit_code_of(without_shards, Engine::underkeel), 2);
+  }
+}
+
+TEST(Folder, TellsAnIndexAloneAndAnAdapterWithoutWeights) {
+  for (const char* name : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
+    Files files;
+    files.write(name, R"({"weight_map": {"lm_head.weight": "model-00001-of-00001.safetensors"}})");
+    EXPECT_EQ(exit_code_of(files.diagnose(), Engine::underkeel), 2) << name;
+  }
+  Files files;
+  files.write("adapter/adapter_config.json",
+              R"({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj"]})");
+  files.question.paths = {files.at("adapter")};
+  const Diagnosis without = files.diagnose();
+  EXPECT_NE(says(without, "adapter-absent").find("adapter_model.safetensors"), std::string::npos)
+      << messages(without);
+  EXPECT_EQ(exit_code_of(without, Engine::deepspeed), 2);
+}
+
+TEST(Folder, TakesAnAdapterForNoBrokenModel) {
+  Files files;
+  files.write("adapter/adapter_config.json",
+              R"({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj"]})");
+  files.write(
+      "adapter/adapter_model.safetensors",
+      weights_file({{"base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", {64, 4}}}));
+  files.question.paths = {files.at("adapter")};
+  const Diagnosis diagnosis = files.diagnose();
+  EXPECT_TRUE(found(diagnosis, "weights-broken").empty()) << messages(diagnosis);
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0);
+}
+
 const char* adapter_json =
     R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]})";
 
@@ -257,6 +334,79 @@ TEST(Folder, CountsTheRanksOfADeepspeedCheckpoint) {
   EXPECT_FALSE(found(files.diagnose(), "checkpoint-lacks-ranks").empty());
   std::filesystem::remove_all(files.at("ds") / "global_step5");
   EXPECT_FALSE(found(files.diagnose(), "checkpoint-latest-is-gone").empty());
+}
+
+void write_deepspeed_checkpoint(Files& files, const std::string& folder, int ranks) {
+  test::write_text(files.at(folder) / "latest", "global_step5");
+  for (int rank = 0; rank < ranks; ++rank)
+    test::write_text(files.at(folder) / "global_step5" /
+                         fmt::format("zero_pp_rank_{}_mp_rank_00_optim_states.pt", rank),
+                     "x");
+}
+
+TEST(Folder, FindsTheRanksOfADeepspeedCheckpointWhereverItLies) {
+  for (const char* beside : {"trainer_state.json", "config.json", "adapter_config.json"}) {
+    Files files;
+    write_deepspeed_checkpoint(files, "out/checkpoint-5", 2);
+    test::write_text(files.at("out/checkpoint-5/trainer_state.json"), "{}");
+    const bool is_model = std::string_view(beside) == "config.json";
+    test::write_text(files.at("out/checkpoint-5") / beside, is_model ? model_json(tiny) : "{}");
+    files.question.ranks = 4;
+    const auto expect_told = [&](const std::string& how) {
+      const Diagnosis diagnosis = files.diagnose();
+      EXPECT_EQ(found(diagnosis, "checkpoint-of-other-ranks").size(), 1u)
+          << how << beside << messages(diagnosis);
+      EXPECT_NE(says(diagnosis, "checkpoint-of-other-ranks")
+                    .find("written by 2 ranks, while 4 would run (--ranks)"),
+                std::string::npos)
+          << how << messages(diagnosis);
+      EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), 2) << how;
+    };
+    files.question.paths = {files.at("out/checkpoint-5")};
+    expect_told("the checkpoint, ");
+    files.question.paths = {files.at("out")};
+    expect_told("the output folder, ");
+    files.question.paths.clear();
+    files.write("train.yaml",
+                "model_name_or_path: m\nfinetuning_type: full\n"
+                "resume_from_checkpoint: " +
+                    files.at("out/checkpoint-5").string() + "\n");
+    expect_told("the run, ");
+    files.question.ranks = 2;
+    EXPECT_TRUE(found(files.diagnose(), "checkpoint-of-other-ranks").empty());
+    EXPECT_FALSE(found(files.diagnose(), "checkpoint-whole").empty());
+  }
+}
+
+TEST(Folder, KnowsTheUniversalFormOfACheckpoint) {
+  const auto config = [](bool loads) {
+    return fmt::format(R"({{"train_batch_size": 8, "zero_optimization": {{"stage": 2}},
+                           "checkpoint": {{"load_universal": {}}}}})",
+                       loads);
+  };
+  for (const bool loads : {false, true}) {
+    Files files;
+    files.write("ds_config.json", config(loads));
+    files.question.ranks = 4;
+    write_deepspeed_checkpoint(files, "ds", 2);
+    files.question.paths.push_back(files.at("ds"));
+    EXPECT_EQ(found(files.diagnose(), "checkpoint-not-universal").size(), loads ? 1u : 0u);
+    EXPECT_EQ(found(files.diagnose(), "checkpoint-of-other-ranks").size(), loads ? 0u : 1u);
+    std::filesystem::create_directories(files.at("ds/global_step5/zero/model.norm.weight"));
+    EXPECT_EQ(found(files.diagnose(), "checkpoint-universal").size(), loads ? 1u : 0u);
+    EXPECT_EQ(found(files.diagnose(), "checkpoint-universal-unasked").size(), loads ? 0u : 1u);
+  }
+}
+
+TEST(Folder, SaysOnWhichRanksAResumeGoesWithoutTheCheckpoint) {
+  Files files;
+  files.write("ds_config.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 2}})");
+  files.question.ranks = 4;
+  EXPECT_TRUE(found(files.diagnose(), "resume-wants-as-many-ranks").empty());
+  files.question.resumes = true;
+  const std::string text = says(files.diagnose(), "resume-wants-as-many-ranks");
+  EXPECT_NE(text.find("4 would run (--ranks)"), std::string::npos) << text;
+  EXPECT_NE(text.find("universal form"), std::string::npos) << text;
 }
 
 TEST(Folder, TellsAStopTokenThatTheTemplateDoesNotWrite) {
