@@ -1,7 +1,9 @@
 #include "doctor/reader_words.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace underkeel::doctor {
@@ -52,6 +54,7 @@ constexpr std::array sentences = {
          "{} 超出范围：应大于 {} 且至多为 {}"},
     Text{"{} is out of range: more than {} is wanted", "{} 超出范围：应大于 {}"},
     Text{"{} is out of range: {} to {} is wanted", "{} 超出范围：应为 {} 到 {}"},
+    Text{"{} is out of range: {} is wanted", "{} 超出范围：应为 {}"},
     Text{"{}: {} in quotes is taken as the number that it spells", "{}：引号中的 {} 按其数字理解"},
     Text{"{}: {} in quotes is taken as {}", "{}：引号中的 {} 按 {} 理解"},
     Text{"unknown element type `{}`", "未知的元素类型 `{}`"},
@@ -151,47 +154,119 @@ std::optional<std::vector<std::string_view>> holes_of(std::string_view pattern,
   return std::nullopt;
 }
 
-std::optional<std::string> translated_by(std::span<const Text> table, std::string_view text);
+bool is_small_letter(char c) {
+  return c >= 'a' && c <= 'z';
+}
+
+/// Where "; " ends a clause; in quotes it is code.
+std::size_t end_of_clause(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text.substr(at, 2) == "; ") return at;
+    if (text[at] != '"' && text[at] != '`') continue;
+    if (const std::size_t end = text.find(text[at], at + 1); end != std::string_view::npos)
+      at = end;
+  }
+  return std::string_view::npos;
+}
+
+/// Three words of small letters side by side: a sentence; names of files and keys have no blanks.
+bool is_prose(std::string_view text) {
+  int count = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    const bool is_word = !word.empty() && std::all_of(word.begin(), word.end(), is_small_letter);
+    count = is_word ? count + 1 : 0;
+    if (count == 3) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+/// "a, b and c" or "a, b, c", where each is one word or a number: names, which are put into backticks.
+std::optional<std::string> list_in_chinese(std::string_view text) {
+  const auto quoted = [](std::string_view item) {
+    const bool is_name = item.find_first_of("`\"") == std::string_view::npos;
+    return is_name ? "`" + std::string(item) + "`" : std::string(item);
+  };
+  std::string end;
+  for (const auto& [last, chinese] :
+       {std::pair<std::string_view, std::string_view>{" and ", " 和 "}, {" or ", " 或 "}}) {
+    const std::size_t cut = text.rfind(last);
+    if (cut == std::string_view::npos) continue;
+    end = std::string(chinese) + quoted(text.substr(cut + last.size()));
+    if (text.find(' ', cut + last.size()) != std::string_view::npos) return std::nullopt;
+    text = text.substr(0, cut);
+    break;
+  }
+  std::string made;
+  while (true) {
+    const std::size_t comma = text.find(", ");
+    const std::string_view item = text.substr(0, comma);
+    if (item.empty() || item.find(' ') != std::string_view::npos) return std::nullopt;
+    made += quoted(item);
+    if (comma == std::string_view::npos) return made + end;
+    made += "、";
+    text.remove_prefix(comma + 2);
+  }
+}
+
+/// What a reader filled in. Nothing when it is a sentence that cannot be said in Chinese: half a sentence is worse than
+/// none. What stands in quotes is a name, whatever it looks like.
+std::optional<std::string> hole_in_chinese(std::string_view hole, bool is_quoted) {
+  if (hole == "default") return "默认值";  // where a value comes from
+  if (is_quoted || hole.find(' ') == std::string_view::npos) return std::string(hole);
+  if (std::string made = in_chinese(hole); made != hole) return made;
+  if (auto list = list_in_chinese(hole)) return list;
+  return is_prose(hole) ? std::nullopt : std::optional(std::string(hole));
+}
+
+std::optional<std::string> translated_by(const Text& sentence, std::string_view text) {
+  const auto holes = holes_of(sentence.english, text);
+  if (!holes) return std::nullopt;
+  std::string made;
+  std::string_view pattern = sentence.chinese;
+  for (const std::string_view hole : *holes) {
+    // A clause of its own ends the one before it.
+    if (end_of_clause(hole) != std::string_view::npos) return std::nullopt;
+    const std::size_t at = pattern.find("{}");
+    const auto filled = hole_in_chinese(hole, at > 0 && pattern[at - 1] == '`');
+    if (!filled) return std::nullopt;
+    made += pattern.substr(0, at);
+    made += *filled;
+    pattern.remove_prefix(at + 2);
+  }
+  return made + std::string(pattern);
+}
 
 /// One sentence by the first pattern that fits; what stands in its holes may be a sentence too.
 std::optional<std::string> translated(std::string_view text) {
   for (const std::span<const Text> table : reader_sentences())
-    if (auto made = translated_by(table, text)) return made;
+    for (const Text& sentence : table)
+      if (auto made = translated_by(sentence, text)) return made;
   return std::nullopt;
 }
 
-std::optional<std::string> translated_by(std::span<const Text> table, std::string_view text) {
-  for (const Text& sentence : table) {
-    const auto holes = holes_of(sentence.english, text);
-    if (!holes) continue;
-    std::string made;
-    std::string_view pattern = sentence.chinese;
-    for (const std::string_view hole : *holes) {
-      const std::size_t at = pattern.find("{}");
-      made += pattern.substr(0, at);
-      made += hole.find(' ') == std::string_view::npos ? std::string(hole) : in_chinese(hole);
-      pattern.remove_prefix(at + 2);
-    }
-    return made + std::string(pattern);
-  }
-  return std::nullopt;
-}
-
-// Longer ones are no sentence of a reader.
+// Longer ones are no sentence of a reader, and no report of several lines.
 constexpr std::size_t longest_sentence = 1000;
+constexpr std::size_t longest_report = 16'000;
 
 }  // namespace
 
 std::vector<std::span<const Text>> reader_sentences() {
-  return {refusal_sentences(), data_sentences(), sentences};
+  return {refusal_sentences(), data_sentences(), file_sentences(), sentences};
 }
 
 std::string in_chinese(std::string_view english) {
+  if (english.size() > longest_report) return std::string(english);
+  if (const std::size_t line = english.find('\n'); line != std::string_view::npos)
+    return in_chinese(english.substr(0, line)) + "\n" + in_chinese(english.substr(line + 1));
   if (english.size() > longest_sentence) return std::string(english);
   if (const auto whole = translated(english)) return *whole;
-  const std::size_t cut = english.find("; ");
-  if (cut == std::string_view::npos) return std::string(english);
-  return in_chinese(english.substr(0, cut)) + "；" + in_chinese(english.substr(cut + 2));
+  const std::size_t clause = end_of_clause(english);
+  if (clause == std::string_view::npos) return std::string(english);
+  return in_chinese(english.substr(0, clause)) + "；" + in_chinese(english.substr(clause + 2));
 }
 
 }  // namespace underkeel::doctor

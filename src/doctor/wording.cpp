@@ -48,7 +48,8 @@ std::string slot_text(const Finding& finding, std::string_view name, Language la
   UK_CHECK(slot != finding.slots.end(),
            fmt::format("finding `{}` fills no slot `{}`", finding.id, name));
   // What a reader below said; its names for things stay.
-  const bool is_said = name == "what" || name == "fix" || name == "do" || name == "reason";
+  const bool is_said =
+      name == "what" || name == "where" || name == "fix" || name == "do" || name == "reason";
   if (is_said && language == Language::chinese && !slot->text.starts_with('@'))
     return in_chinese(slot->text);
   return with_phrases(slot->text, language);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "doctor/chinese.h"
 #include "doctor/doctor.h"
 #include "support/temporary_folder.h"
 #include "support/text_files.h"
@@ -20,7 +21,12 @@ class Files {
     return folder_ / name;
   }
   std::filesystem::path at(std::string_view name) const { return folder_ / name; }
-  Diagnosis diagnose() const { return doctor::diagnose(question); }
+  /// Whatever a test asks, the answer is to be Chinese in Chinese.
+  Diagnosis diagnose() const {
+    Diagnosis diagnosis = doctor::diagnose(question);
+    expect_chinese(diagnosis);
+    return diagnosis;
+  }
 
   Question question;
 

@@ -119,6 +119,27 @@ TEST(Wording, PutsSentencesOfTheReadersIntoChinese) {
   EXPECT_EQ(in_chinese("8 is not honoured: quantised base models are not supported yet"),
             "8 不被支持：量化的基础模型尚不支持");
   EXPECT_EQ(in_chinese("something nobody has put down"), "something nobody has put down");
+  // A sentence that is not known makes no half of another one Chinese.
+  EXPECT_EQ(in_chinese("write something nobody has put down"),
+            "write something nobody has put down");
+  EXPECT_EQ(
+      in_chinese("write one that describes the data: {\"a\": {\"file_name\": \"b.json\"}}, or "
+                 "let dataset_dir name the folder that holds it"),
+      "请写一个来描述数据：{\"a\": {\"file_name\": \"b.json\"}}，或让 dataset_dir "
+      "指向含有它的文件夹");
+  EXPECT_EQ(in_chinese("ds.json: zero_optimization: \"auto\" is read as left out for stage; the "
+                       "Trainer fills in nothing there, and accelerate refuses it"),
+            "ds.json：zero_optimization：stage 的 \"auto\" 视为没有写；Trainer "
+            "不填写此处，accelerate 会拒绝");
+  EXPECT_EQ(in_chinese("ds.json: accepted without effect: a, b.c"),
+            "ds.json：接受但不起作用：`a`、`b.c`");
+  EXPECT_EQ(in_chinese("a file of the checkpoint is missing"), "检查点缺少一个文件");
+  EXPECT_EQ(in_chinese("write min or max"), "应写 `min` 或 `max`");
+  EXPECT_EQ(in_chinese("supported are no, steps and epoch"), "支持 `no`、`steps` 和 `epoch`");
+  EXPECT_EQ(in_chinese("data set `d`: 2 records, 1 usable (0 empty), 0 dropped, 1 broken\n  "
+                       "d.json:2: broken, a comma is missing at byte 9, after 1 whole records"),
+            "数据集 `d`：2 条记录，1 条可用（0 条为空），0 条丢弃，1 条损坏\n  "
+            "d.json:2：损坏，第 9 字节处缺少逗号，此前有 1 条完整记录");
   EXPECT_EQ(in_chinese(""), "");
 }
 
@@ -146,6 +167,15 @@ TEST(Wording, LeavesNoSentenceOfAReaderEnglishThatOrdinaryRunsMeet) {
       EXPECT_LE(words_in_a_row(text), 3) << finding.id << ": " << text;
     }
   }
+}
+
+TEST(Wording, FindsEnglishThatIsLeftInChinese) {
+  const auto left = [](std::string what) {
+    return english_in({.id = "underkeel-note", .slots = {{"what", std::move(what)}}});
+  };
+  EXPECT_EQ(left("unknown key `{nasty words}`").size(), 0u);
+  EXPECT_EQ(left("something nobody has put down").size(), 5u);
+  EXPECT_EQ(left("out/checkpoint-400 something 12 GB /some/path.json").size(), 1u);
 }
 
 TEST(Wording, HasEachIdOnce) {
