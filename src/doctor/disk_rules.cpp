@@ -64,22 +64,23 @@ void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inp
                                   .key = "save_total_limit",
                                   .slots = std::move(slots)});
   };
-  const auto free = inputs.machine ? inputs.machine->out_free_bytes : std::nullopt;
-  const std::string free_text = free ? capacity(*free) : "@unknown";
+  const bool is_known = inputs.machine && inputs.machine->out_free_bytes;
+  const std::int64_t free = is_known ? *inputs.machine->out_free_bytes : 0;
+  const std::string free_text = is_known ? capacity(free) : "@unknown";
   if (limit <= 0 && !saves)
     return tell(
         "deepspeed-disk-unbounded", Severity::info,
-        {{"free", free_text}, {"room", free ? fmt::format("{}", *free / each) : "@unknown"}});
+        {{"free", free_text}, {"room", is_known ? fmt::format("{}", free / each) : "@unknown"}});
   const io::SpaceNeed need{.checkpoint_bytes = each,
                            .save_count = saves.value_or(limit + 1),
                            .save_total_limit = std::max<std::int64_t>(0, limit)};
   const std::int64_t needed = io::needed_bytes(need);
-  const bool fits = !free || needed <= *free;
-  const std::int64_t smaller = fits ? 0 : io::largest_limit_that_fits(need, *free);
+  const bool fits = !is_known || needed <= free;
+  const std::int64_t smaller = fits ? 0 : io::largest_limit_that_fits(need, free);
   if (!fits) diagnosis.deepspeed.verdict = Verdict::fails;
-  tell(!free  ? "deepspeed-disk"
-       : fits ? "deepspeed-disk-fits"
-              : "deepspeed-disk-does-not-fit",
+  tell(!is_known ? "deepspeed-disk"
+       : fits    ? "deepspeed-disk-fits"
+                 : "deepspeed-disk-does-not-fit",
        fits ? Severity::info : Severity::error,
        {{"needed", amount(static_cast<double>(needed))},
         {"count", fmt::format("{}", io::checkpoints_at_once(need))},
