@@ -26,6 +26,7 @@ class ChatSamples final : public SampleSource {
               const ChatSampleOptions& options);
 
   std::int64_t count() const override;
+  std::int64_t tokens_in(std::int64_t index) const override;
   std::int64_t largest_tokens() const override { return largest_tokens_; }
   std::int64_t resident_bytes() const override;
   Result<void> read(std::int64_t index, Sample& into) const override;
@@ -33,9 +34,8 @@ class ChatSamples final : public SampleSource {
 
   std::int64_t record_count() const { return static_cast<std::int64_t>(records_.size()); }
   std::int64_t used_tokens() const { return used_tokens_; }
-  /// Records and tokens of one sample.
+  /// Records of one sample.
   std::int64_t records_in(std::int64_t index) const;
-  std::int64_t tokens_in(std::int64_t index) const;
   /// Whether no token of the sample is a target.
   bool is_untrained(std::int64_t index) const;
 

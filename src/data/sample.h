@@ -33,6 +33,8 @@ class SampleSource {
  public:
   virtual ~SampleSource() = default;
   virtual std::int64_t count() const = 0;
+  /// Tokens of one sample, known without reading it.
+  virtual std::int64_t tokens_in(std::int64_t index) const = 0;
   /// The most tokens that a sample can have.
   virtual std::int64_t largest_tokens() const = 0;
   /// Host memory that it keeps: lists of samples, and how long each stored record is.

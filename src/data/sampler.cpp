@@ -13,6 +13,14 @@
 
 namespace underkeel::data {
 
+std::vector<std::uint32_t> order_of_epoch(const SamplerConfig& config, std::int64_t epoch) {
+  if (config.shuffle)
+    return torch_permutation(config.sample_count, config.seed + static_cast<std::uint64_t>(epoch));
+  std::vector<std::uint32_t> order(static_cast<std::size_t>(config.sample_count));
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
 Result<Sampler> Sampler::make(const SamplerConfig& config) {
   UK_CHECK(config.world_size > 0 && config.rank >= 0 && config.rank < config.world_size &&
                config.sequences_per_micro_batch > 0 && config.accumulation_steps > 0,
@@ -66,6 +74,15 @@ DataPosition Sampler::position_of(std::int64_t step) const {
           .samples = step % updates_per_epoch() * config_.accumulation_steps * round_samples()};
 }
 
+std::int64_t Sampler::epochs_met(DataPosition position, std::int64_t updates) const {
+  if (places_from(position.samples) <= 0) position = {.epoch = position.epoch + 1, .samples = 0};
+  if (updates <= 0) return position.epoch;
+  const std::int64_t updates_left = ceil_div(
+      ceil_div(places_from(position.samples), round_samples()), config_.accumulation_steps);
+  return position.epoch + 1 +
+         ceil_div(std::max<std::int64_t>(0, updates - updates_left), updates_per_epoch());
+}
+
 double Sampler::epochs_at(const DataPosition& position) const {
   const std::int64_t done = ceil_div(position.samples, round_samples());
   return static_cast<double>(position.epoch) +
@@ -96,15 +113,8 @@ WindowSamples Sampler::window_at(DataPosition position) const {
 Sampler::Order Sampler::order_of(std::int64_t epoch) const {
   const std::lock_guard lock(last_order_->mutex);
   if (last_order_->epoch == epoch) return last_order_->order;
-  std::vector<std::uint32_t> order;
-  if (config_.shuffle) {
-    order =
-        torch_permutation(config_.sample_count, config_.seed + static_cast<std::uint64_t>(epoch));
-  } else {
-    order.resize(static_cast<std::size_t>(config_.sample_count));
-    std::iota(order.begin(), order.end(), 0u);
-  }
-  last_order_->order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
+  last_order_->order =
+      std::make_shared<const std::vector<std::uint32_t>>(order_of_epoch(config_, epoch));
   last_order_->epoch = epoch;
   return last_order_->order;
 }

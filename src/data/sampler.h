@@ -32,6 +32,9 @@ struct SamplerConfig {
   bool drop_last = false;
 };
 
+/// The order in which epoch `epoch` takes the samples: torch.randperm under seed + epoch, or their own.
+std::vector<std::uint32_t> order_of_epoch(const SamplerConfig& config, std::int64_t epoch);
+
 /// The samples of one rank between two updates.
 struct WindowSamples {
   std::vector<std::vector<std::int64_t>> micro_batches;
@@ -68,6 +71,8 @@ class Sampler {
   std::int64_t updates_for(double epochs) const;
   /// Where update `step` (from 0) begins in an unbroken run under this configuration.
   DataPosition position_of(std::int64_t step) const;
+  /// Epochs whose orders `updates` updates from `position` on have met in the end, those before it included.
+  std::int64_t epochs_met(DataPosition position, std::int64_t updates) const;
   /// For the log: whole epochs and the part of the current one.
   double epochs_at(const DataPosition& position) const;
 

@@ -24,10 +24,9 @@ TextSamples::TextSamples(std::shared_ptr<const TokenStore> store, std::vector<st
     used_tokens_ = static_cast<std::int64_t>(blocks_.size()) * options_.cutoff_tokens;
   } else {
     std::erase_if(order_, [&](std::uint32_t document) { return store_->is_dropped(document); });
-    for (const std::uint32_t document : order_) {
-      const std::int64_t length = std::min(store_->length_of(document), options_.cutoff_tokens);
-      largest_tokens_ = std::max(largest_tokens_, length);
-      used_tokens_ += length;
+    for (std::int64_t index = 0; index < count(); ++index) {
+      largest_tokens_ = std::max(largest_tokens_, tokens_in(index));
+      used_tokens_ += tokens_in(index);
     }
   }
   dropped_tokens_ = all_tokens - used_tokens_;
@@ -58,6 +57,13 @@ std::int64_t TextSamples::count() const {
   return static_cast<std::int64_t>(options_.packing ? blocks_.size() : order_.size());
 }
 
+std::int64_t TextSamples::tokens_in(std::int64_t index) const {
+  UK_CHECK(index >= 0 && index < count(), fmt::format("sample {} of {}", index, count()));
+  if (options_.packing) return options_.cutoff_tokens;
+  return std::min(store_->length_of(order_[static_cast<std::size_t>(index)]),
+                  options_.cutoff_tokens);
+}
+
 std::int64_t TextSamples::resident_bytes() const {
   return static_cast<std::int64_t>(order_.capacity() * sizeof(std::uint32_t) +
                                    blocks_.capacity() * sizeof(Block)) +
@@ -70,9 +76,9 @@ std::uint64_t TextSamples::cut_checksum() const {
     checksum.update(std::as_bytes(std::span(&value, 1)));
   };
   if (!options_.packing) {
-    for (const std::uint32_t document : order_) {
-      add(document);
-      add(std::min(store_->length_of(document), options_.cutoff_tokens));
+    for (std::int64_t index = 0; index < count(); ++index) {
+      add(order_[static_cast<std::size_t>(index)]);
+      add(tokens_in(index));
     }
     return checksum.value();
   }
@@ -94,7 +100,7 @@ Result<void> TextSamples::read(std::int64_t index, Sample& into) const {
     UK_TRY_VOID(read_block(blocks_[static_cast<std::size_t>(index)], into));
   } else {
     const std::int64_t document = order_[static_cast<std::size_t>(index)];
-    const std::int64_t length = std::min(store_->length_of(document), options_.cutoff_tokens);
+    const std::int64_t length = tokens_in(index);
     into.tokens.resize(static_cast<std::size_t>(length));
     UK_TRY_VOID(read_tokens(store_->begin_of(document), into.tokens));
     into.sequence_lengths.push_back(static_cast<std::int32_t>(length));

@@ -32,6 +32,7 @@ class TextSamples final : public SampleSource {
               const TextSampleOptions& options);
 
   std::int64_t count() const override;
+  std::int64_t tokens_in(std::int64_t index) const override;
   std::int64_t largest_tokens() const override { return largest_tokens_; }
   std::int64_t resident_bytes() const override;
   Result<void> read(std::int64_t index, Sample& into) const override;

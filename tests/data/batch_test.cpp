@@ -15,6 +15,9 @@ class GivenSamples final : public SampleSource {
  public:
   explicit GivenSamples(std::vector<Sample> samples) : samples_(std::move(samples)) {}
   std::int64_t count() const override { return static_cast<std::int64_t>(samples_.size()); }
+  std::int64_t tokens_in(std::int64_t index) const override {
+    return static_cast<std::int64_t>(samples_[static_cast<std::size_t>(index)].tokens.size());
+  }
   std::int64_t largest_tokens() const override { return 8; }
   std::int64_t resident_bytes() const override { return 0; }
   Result<void> read(std::int64_t index, Sample& into) const override {

@@ -55,6 +55,7 @@ class TextDatasets : public testing::Test {
     Sample read;
     EXPECT_TRUE(source.read(index, read));
     EXPECT_EQ(read.labels, read.tokens);
+    EXPECT_EQ(source.tokens_in(index), static_cast<std::int64_t>(read.tokens.size()));
     return read;
   }
 

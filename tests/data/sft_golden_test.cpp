@@ -100,6 +100,7 @@ class SftGoldens : public testing::Test {
       const Json& wanted = expected[static_cast<std::size_t>(index)];
       Sample sample;
       ASSERT_TRUE(source.read(index, sample));
+      EXPECT_EQ(source.tokens_in(index), static_cast<std::int64_t>(sample.tokens.size()));
       EXPECT_EQ(sample.tokens, wanted[0].get<std::vector<std::int32_t>>()) << "sample " << index;
       EXPECT_EQ(kinds(sample, tokenizer->special_tokens().end->id), wanted[1].get<std::string>())
           << "sample " << index;
