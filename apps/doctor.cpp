@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "command.h"
 #include "data/dataset_info.h"
-#include "data/sampler.h"
 #include "disk_need.h"
 #include "doctor/disk.h"
 #include "run_arguments.h"
@@ -69,14 +68,10 @@ std::int64_t bytes_below(const std::filesystem::path& folder) {
   return size_bytes;
 }
 
-doctor::DataFigures figures_of(const data::Datasets& datasets) {
+doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunConfig& run) {
   doctor::DataFigures figures;
   figures.samples = datasets.training->count();
-  figures.list_bytes = data::resident_bytes(datasets);
-  figures.order_bytes = data::Sampler::order_bytes(figures.samples);
-  figures.longest = datasets.training->largest_tokens();
-  if (datasets.evaluation)
-    figures.longest = std::max(figures.longest, datasets.evaluation->largest_tokens());
+  figures.sizes = *run.data.samples;
   for (const data::DatasetFigures& set : datasets.sets) {
     const data::CutFigures& cut = set.cut;
     figures.longest_uncut = std::max(figures.longest_uncut, cut.longest_uncut);
@@ -132,16 +127,18 @@ void read_data(bool is_asked_for, doctor::Question& question) {
     return;
   }
   run.data.token_cache = scratch.path();
-  const auto data =
-      train::read_run_data(files, {.run = run,
-                                   .model = *inputs.model,
-                                   .model_folder = inputs.model_folder,
-                                   .thread_count = spec::this_machine().cores,
-                                   .world_size = static_cast<int>(inputs.ranks.count)});
-  if (data)
-    question.data = figures_of(data->datasets);
-  else
+  const int world_size = static_cast<int>(inputs.ranks.count);
+  const auto data = train::read_run_data(files, {.run = run,
+                                                 .model = *inputs.model,
+                                                 .model_folder = inputs.model_folder,
+                                                 .thread_count = spec::this_machine().cores,
+                                                 .world_size = world_size});
+  if (!data) {
     question.data_error = data.error();
+    return;
+  }
+  train::take_sizes(data->datasets, {.world_size = world_size}, run);
+  question.data = figures_of(data->datasets, run);
 }
 
 Result<void> run(const Words& words, int& exit_code) {

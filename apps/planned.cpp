@@ -48,7 +48,7 @@ Result<DataFacts> read_data(spec::RunConfig& config, const spec::ModelSpec& mode
                                             .thread_count = here.cores,
                                             .world_size = config.ranks,
                                             .memory_bytes = train::memory_for_data(room)}));
-  train::take_sizes(data.datasets, config);
+  train::take_sizes(data.datasets, {.world_size = config.ranks}, config);
   config.notes.insert(config.notes.end(), data.notes.begin(), data.notes.end());
   return DataFacts{
       .report = "data\n" + data.report + "\n",
@@ -152,9 +152,10 @@ Result<Planned> make_planned(const PlanWords& words) {
 void add_plan_flags(CLI::App& command, PlanWords& words) {
   command.add_option("--hardware", words.hardware,
                      "hardware.yaml of a machine that is not this one");
-  command.add_flag("--data", words.data,
-                   "read and tokenise the data: report on them, and plan for the longest sample "
-                   "instead of cutoff_len; train finds the tokens again");
+  command.add_flag(
+      "--data", words.data,
+      "read and tokenise the data: report on them, and plan for the largest "
+      "micro-batch that they make instead of cutoff_len; train finds the tokens again");
 }
 
 }  // namespace underkeel::apps

@@ -21,7 +21,7 @@ namespace underkeel::apps {
 struct PlanWords {
   std::shared_ptr<RunArguments> run;
   std::string hardware;  // a file; empty: this machine
-  bool data = false;     // plan for the longest sample of the data
+  bool data = false;     // plan for what the data are
 };
 
 /// What reading the data told.

@@ -11,7 +11,7 @@
 
 namespace underkeel::data {
 
-/// Places in the orders of epochs that are looked at, at most: some seconds. An epoch costs as much as
+/// Places in the orders of epochs that are looked at, at most: some 15 s. An epoch costs as much as
 /// epoch_places more, for beginning a random order.
 constexpr std::int64_t most_places_searched = 200'000'000;
 constexpr std::int64_t epoch_places = 1024;

@@ -55,14 +55,15 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
   if (!question.data) return;
   const DataFigures& data = *question.data;
   const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
-  diagnosis.findings.push_back(
-      {.id = "data-longest",
-       .file = file,
-       .key = "cutoff_len",
-       .slots = {{"samples", count(data.samples)},
-                 {"longest", count(data.longest)},
-                 {"uncut", count(data.longest_uncut)},
-                 {"micro", count(inputs.run ? run_facts(inputs.run->root).micro_batch : 1)}}});
+  const std::int64_t micro_batch = inputs.run ? run_facts(inputs.run->root).micro_batch : 1;
+  diagnosis.findings.push_back({.id = "data-longest",
+                                .file = file,
+                                .key = "cutoff_len",
+                                .slots = {{"samples", count(data.samples)},
+                                          {"longest", count(data.sizes.longest())},
+                                          {"uncut", count(data.longest_uncut)},
+                                          {"micro", count(micro_batch)},
+                                          {"met", count(data.sizes.training.of(micro_batch))}}});
   if (data.unanswered > 0)
     diagnosis.findings.push_back({.id = "data-unanswered",
                                   .severity = Severity::warning,

@@ -12,16 +12,15 @@
 #include "doctor/finding.h"
 #include "spec/hardware_spec.h"
 #include "spec/model_spec.h"
+#include "spec/run_config.h"
 
 namespace underkeel::doctor {
 
 /// What a run's data are once they were read and tokenised; counts of training samples.
 struct DataFigures {
   std::int64_t samples = 0;
-  std::int64_t list_bytes = 0;   // host memory of their lists in a process
-  std::int64_t order_bytes = 0;  // and of their orders in each rank
-  std::int64_t longest = 0;  // tokens of the longest sample after the cut-off, held-out ones too
-  std::int64_t longest_uncut = 0;  // before it
+  spec::SampleSizes sizes;         // after the cut-off
+  std::int64_t longest_uncut = 0;  // tokens of the longest sample before it
   std::int64_t whole = 0;          // samples that lost nothing
   std::int64_t untrained = 0;      // samples that the cut-off left no trained token
   std::string untrained_lines;     // file:line of the first ones

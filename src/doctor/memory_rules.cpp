@@ -61,8 +61,8 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   memory.limits = limits_of(question, inputs);
   memory.ranks = static_cast<double>(inputs.ranks.count);
   memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
-  memory.tokens =
-      static_cast<double>(question.data ? question.data->longest : memory.run.cutoff_tokens);
+  memory.tokens = static_cast<double>(question.data ? question.data->sizes.longest()
+                                                    : memory.run.cutoff_tokens);
   memory.resumes = question.resumes || memory.run.resumes;
   return memory;
 }

@@ -168,11 +168,7 @@ class OwnEngine {
   planner::FitQuestion fit_question(spec::RunConfig& run) const {
     if (question_.device_budget_bytes) run.device_budget_bytes = question_.device_budget_bytes;
     if (question_.host_budget_bytes) run.host_budget_bytes = question_.host_budget_bytes;
-    if (question_.data) {
-      run.data.longest_sample = std::max<std::int64_t>(1, question_.data->longest);
-      run.data.sample_list_bytes = question_.data->list_bytes;
-      run.data.sample_order_bytes = question_.data->order_bytes;
-    }
+    if (question_.data) run.data.samples = question_.data->sizes;
     spec::resolve_auto(run, inputs_.model->width);
     const spec::HardwareSpec machine = inputs_.machine ? *inputs_.machine : spec::this_machine();
     return {.model = *inputs_.model,

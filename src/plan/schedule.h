@@ -130,6 +130,7 @@ struct Segment {
   std::int64_t max_rows = 0;  // of the micro-batch; 0 where there is none
   std::vector<Op> ops;
   std::vector<SegmentKind> also{};  // further kinds that run the same list
+  std::int64_t mean_rows = 0;       // of its micro-batches, for forecasts of time; 0: not known
 
   bool is(SegmentKind asked) const {
     return kind == asked || std::find(also.begin(), also.end(), asked) != also.end();

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "planner/batch_rows.h"
 #include "planner/few_layers.h"
 #include "planner/fitting_runs.h"
 
@@ -370,10 +371,9 @@ std::vector<Settings> settings_to_search(const FitQuestion& question) {
   if (alone) stages = {now.stage};  // a rank alone has nobody to share with
   const std::int64_t layer = layer_elements(question.model);
   std::vector<Settings> all;
-  const Request request = request_of(question.model, question.run, question.placement.world_size);
-  const std::int64_t sequence_rows = request.max_rows / now.micro_batch;
   for (const std::int64_t micro_batch : divisors_of(of_rank)) {
-    if (micro_batch > now.micro_batch && micro_batch * sequence_rows > most_rows) break;
+    if (micro_batch > now.micro_batch && training_rows(question.run, micro_batch) > most_rows)
+      break;
     for (const int stage : stages) {
       std::vector<std::optional<std::int64_t>> aheads = {now.prefetch_elements};
       if (stage == 3 && !alone)

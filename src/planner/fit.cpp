@@ -131,7 +131,8 @@ std::int64_t ranks_in_process(const Placement& placement) {
 
 /// Lists and orders of samples in one process.
 std::int64_t samples_bytes(const spec::RunConfig& run, const Placement& placement) {
-  return run.data.sample_list_bytes + ranks_in_process(placement) * run.data.sample_order_bytes;
+  if (!run.data.samples) return 0;
+  return run.data.samples->list_bytes + ranks_in_process(placement) * run.data.samples->order_bytes;
 }
 
 std::string machine_text(const spec::HardwareSpec& machine) {
@@ -342,7 +343,7 @@ Result<void> check_shortest(const FitQuestion& question) {
   const Result<void> fits = check_fit(plan, question);
   if (fits) return {};
   spec::RunConfig shortest = question.run;
-  shortest.data.longest_sample = 1;
+  shortest.data.samples = spec::SampleSizes();  // of one token each
   const FitQuestion smaller{question.model, shortest, question.machine, question.placement};
   const Room room = room_of(shortest, question.machine, question.placement);
   if (!shortage_of(make_plan_on(smaller), room)) return {};

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "plan/lifetimes.h"
 #include "plan/uses.h"
+#include "planner/batch_rows.h"
 #include "planner/builder.h"
 #include "planner/steps_alone.h"
 #include "tensor/shard.h"
@@ -98,7 +99,8 @@ std::vector<BufferId> weights_to_gather(const Builder& builder) {
 
 // One micro-step in the form that `kind` needs.
 plan::Segment micro_segment(Builder& builder, SegmentKind kind, BufferId totals) {
-  plan::Segment segment{.kind = kind, .max_rows = builder.request.max_rows};
+  plan::Segment segment{
+      .kind = kind, .max_rows = builder.request.max_rows, .mean_rows = builder.request.mean_rows};
   const bool first = kind == SegmentKind::micro_first || kind == SegmentKind::micro_only;
   std::vector<Op>& ops = segment.ops;
   const Forward forward = lower_forward(builder, segment.max_rows, true, "");
@@ -225,7 +227,9 @@ void build_segments(Builder& builder, Segments wanted) {
   }
   if (request.max_evaluation_rows > 0) {
     const BufferId totals = add_totals(builder, "evaluation.totals");
-    plan::Segment segment{.kind = SegmentKind::evaluate, .max_rows = request.max_evaluation_rows};
+    plan::Segment segment{.kind = SegmentKind::evaluate,
+                          .max_rows = request.max_evaluation_rows,
+                          .mean_rows = request.mean_evaluation_rows};
     const Forward forward = lower_forward(builder, segment.max_rows, true, "evaluation.");
     segment.ops = forward.ops;
     lower_loss(builder, forward, false, totals, "evaluation.", segment.ops);
@@ -363,12 +367,14 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
   request.recompute =
       run.recompute == spec::Recompute::automatic ? spec::Recompute::cheap : run.recompute;
   request.accumulation_steps = run.accumulation_steps;
-  const std::int64_t longest = run.data.longest_sample.value_or(run.data.cutoff_tokens);
-  request.max_rows = run.sequences_per_micro_batch * longest;
-  request.max_sequence_rows = longest;
-  const bool evaluates = run.evaluation.at_end || run.evaluation.on_start ||
-                         run.evaluation.strategy != spec::Cadence::no;
-  request.max_evaluation_rows = evaluates ? run.evaluation.batch_size * longest : 0;
+  request.max_rows = training_rows(run, run.sequences_per_micro_batch);
+  request.max_sequence_rows = run.data.longest_sample();
+  request.max_evaluation_rows = evaluation_rows(run, run.evaluation.batch_size);
+  if (const auto& samples = run.data.samples) {
+    request.mean_rows = samples->training.mean_of(run.sequences_per_micro_batch);
+    request.mean_evaluation_rows = samples->evaluation.mean_of(run.evaluation.batch_size);
+  }
+  request.decisions = decisions_on_rows(run);
   if (!run.gradient_accumulation_type && request.weight_type != DType::f32 && request.keeps_masters)
     request.decisions.push_back(gradient_sums(request, model));
   request.optimizer = run.optimizer;

@@ -27,7 +27,9 @@ struct Request {
   std::int64_t max_rows = 0;             // tokens of the largest micro-batch
   std::int64_t max_sequence_rows = 0;    // of its longest sequence, for costs; 0: all of it
   std::int64_t max_evaluation_rows = 0;  // 0: no evaluation
-  std::int64_t max_generation_rows = 0;  // 0: no generation
+  std::int64_t mean_rows = 0;  // of the micro-batches, for forecasts of time; 0: not known
+  std::int64_t mean_evaluation_rows = 0;  // likewise
+  std::int64_t max_generation_rows = 0;   // 0: no generation
   std::int64_t cache_rows = 0;  // positions whose keys and values generation keeps; 0: none
   std::int64_t accumulation_steps = 1;
   bool train = true;

@@ -88,9 +88,7 @@ std::optional<ChangedRun> read_changed(const spec::RunConfig& run,
     auto read = spec::read_run_file(run.run_file, changes, spec::WorldSize{world_size, "--ranks"});
     if (!read) continue;
     changed.run = std::move(*read);
-    changed.run.data.longest_sample = run.data.longest_sample;
-    changed.run.data.sample_list_bytes = run.data.sample_list_bytes;
-    changed.run.data.sample_order_bytes = run.data.sample_order_bytes;
+    changed.run.data.samples = run.data.samples;
     return changed;
   }
   return std::nullopt;

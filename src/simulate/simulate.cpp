@@ -14,6 +14,7 @@ namespace {
 using plan::SegmentKind;
 
 double row_fraction_of(const plan::Segment& segment, std::int64_t rows) {
+  if (rows == 0) rows = segment.mean_rows;
   if (segment.max_rows == 0 || rows == 0) return 1;
   return static_cast<double>(std::min(rows, segment.max_rows)) /
          static_cast<double>(segment.max_rows);

@@ -43,7 +43,7 @@ class SimulatedRun {
  public:
   SimulatedRun(const plan::Plan& plan, const Rates& rates);
 
-  /// Adds one segment with `rows` rows a micro-batch (0: its largest). Returns when it is joined, in
+  /// Adds one segment with `rows` rows a micro-batch (0: the plan's mean, its largest where that is not known). Returns when it is joined, in
   /// seconds from the start. With `timeline` also writes down every operation.
   double add(plan::SegmentKind kind, std::int64_t rows = 0, plan::Timeline* timeline = nullptr);
 
@@ -77,10 +77,11 @@ struct Simulation {
   double evaluation_batch_s = 0;  // of one batch of an evaluation, as the others follow; 0: none
 };
 
-/// Times of all segments at all shape classes, and of a step at the largest.
+/// Times of all segments at all shape classes, and of a step with micro-batches of the plan's mean, of the largest where that
+/// is not known.
 Simulation simulate(const plan::Plan& plan, const spec::HardwareSpec& hardware);
 
-/// A step at the largest shape class alone: what simulate() says, without `segments`.
+/// The step alone: what simulate() says, without `segments`.
 Simulation simulate_step(const plan::Plan& plan, const spec::HardwareSpec& hardware);
 
 /// The window that plan.accumulation_steps asks for: micro.only, or micro.first, micro.middle ...,

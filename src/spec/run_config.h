@@ -2,6 +2,7 @@
 // A run as plain data, checked: the LLaMA-Factory YAML, its DeepSpeed JSON, the `underkeel:`
 // mapping and the command line, merged, with the source of every value.
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -90,6 +91,37 @@ struct EvaluationConfig {
   std::optional<std::int64_t> early_stopping_steps;  // evaluations in a row that are no better
 };
 
+/// Tokens of a run's micro-batches, found before it starts.
+struct LargestBatches {
+  std::int64_t longest = 1;                     // sample
+  std::map<std::int64_t, std::int64_t> tokens;  // of the largest met, by sequences; empty: unknown
+  std::int64_t sample_count = 0;                // that were looked through
+  std::int64_t token_count = 0;                 // of all of them
+  std::int64_t epochs = 0;  // whose orders were looked at, or were too many for it
+
+  /// Tokens of the largest micro-batch of `sequences`: as many of the longest where it was not looked for.
+  std::int64_t of(std::int64_t sequences) const {
+    const auto found = tokens.find(sequences);
+    return found != tokens.end() ? found->second : sequences * longest;
+  }
+  /// Tokens of a micro-batch of `sequences` on average; 0 where there are no samples.
+  std::int64_t mean_of(std::int64_t sequences) const {
+    return sample_count == 0 ? 0 : (sequences * token_count + sample_count - 1) / sample_count;
+  }
+};
+
+/// Of a run's samples, once its data have been read.
+struct SampleSizes {
+  LargestBatches training;
+  LargestBatches evaluation;
+  // Host memory: of the samples' lists in each process, and of the orders of this epoch and the next in each rank.
+  std::int64_t list_bytes = 0;
+  std::int64_t order_bytes = 0;
+
+  /// Tokens of the longest sample, held-out ones too.
+  std::int64_t longest() const { return std::max(training.longest, evaluation.longest); }
+};
+
 struct DataConfig {
   std::filesystem::path folder = "data";
   std::vector<std::string> datasets;
@@ -114,14 +146,11 @@ struct DataConfig {
   std::filesystem::path token_cache;  // empty: a folder in the output
   bool shuffle = true;
   bool drop_last = false;
-  std::uint64_t seed = 42;  // of the order: data_seed, else seed
-  // Tokens of the longest sample, held-out ones too, once the data have been read; until then
-  // cutoff_tokens bounds it.
-  std::optional<std::int64_t> longest_sample;
-  // Host memory for the samples, known once the data have been read: their lists in each process, and the orders
-  // of this epoch and the next in each rank.
-  std::int64_t sample_list_bytes = 0;
-  std::int64_t sample_order_bytes = 0;
+  std::uint64_t seed = 42;             // of the order: data_seed, else seed
+  std::optional<SampleSizes> samples;  // until the data have been read cutoff_tokens bounds each
+
+  /// Tokens that no sample goes beyond.
+  std::int64_t longest_sample() const { return samples ? samples->longest() : cutoff_tokens; }
 };
 
 /// A value in force and where it came from, for the table that `train` and `plan` print.

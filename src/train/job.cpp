@@ -76,7 +76,7 @@ MemoryToCome memory_to_come(const Job& job) {
           .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
           .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
           .log_bytes = 2 * mebibyte + log_history_bytes(job),
-          .order_bytes = ranks * job.run.data.sample_order_bytes,
+          .order_bytes = ranks * job.run.data.samples->order_bytes,
           .driver_bytes = job.gpu ? driver_host_bytes(job) : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 20 * mebibyte : 0};
 }
@@ -90,7 +90,19 @@ void take_data(RunData data, Job& job) {
   job.data_report = std::move(data.report);
   job.notes = job.run.notes;
   job.notes.insert(job.notes.end(), data.notes.begin(), data.notes.end());
-  take_sizes(job.datasets, job.run);
+}
+
+// The data's sizes and the run's length: what the plan and its checks go by.
+Result<void> take_length(Job& job) {
+  UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
+  job.updates_per_epoch = sampler.updates_per_epoch();
+  job.total_steps = job.run.max_steps > 0 ? job.run.max_steps : sampler.updates_for(job.run.epochs);
+  MetBy met_by{.world_size = job.world_size};
+  if (job.resume)
+    met_by.epochs = sampler.epochs_met(job.resume->progress.position,
+                                       job.total_steps - job.resume->progress.step);
+  take_sizes(job.datasets, met_by, job.run);
+  return {};
 }
 
 }  // namespace
@@ -198,10 +210,11 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                      .world_size = world_size,
                      .memory_bytes = memory_for_data(planner::room_of(run, machine, placement))}));
   take_data(std::move(data), job);
+  UK_TRY_VOID(take_length(job));
   job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
   for (const std::string& note : weight_notes)
     job.notes.push_back(fmt::format("{}: {}", job.model_folder.string(), note));
-  if (const std::int64_t longest = job.run.data.longest_sample.value_or(0);
+  if (const std::int64_t longest = job.run.data.longest_sample();
       longest > job.model.max_position_embeddings)
     job.notes.push_back(
         fmt::format("samples have up to {} tokens, the model's max_position_embeddings is {}: it "
@@ -222,9 +235,6 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   UK_TRY(weight_files, lay_out_checkpoint(job.model, final_content(run), default_shard_bytes));
   job.final_files = std::move(weight_files);
 
-  UK_TRY(sampler, data::Sampler::make(job.sampler_config(0)));
-  job.updates_per_epoch = sampler.updates_per_epoch();
-  job.total_steps = run.max_steps > 0 ? run.max_steps : sampler.updates_for(run.epochs);
   UK_TRY_VOID(spec::check_total_steps(run, job.total_steps));
   add_values();
   for (const spec::Parameter& parameter : spec::parameters_of(job.model))

@@ -63,7 +63,7 @@ struct World {
 };
 
 /// Reads the model's description, finds the checkpoint to resume from, reads and tokenises the data, makes and
-/// checks the plan for the longest sample, and checks the disk. Reads no weights. What could not fit whatever
+/// checks the plan for the largest micro-batch, and checks the disk. Reads no weights. What could not fit whatever
 /// the data are is refused before they are read.
 /// Errors: does_not_fit with changes that fit; everything that its parts refuse.
 Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world);

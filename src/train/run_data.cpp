@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "data/chat_encoder.h"
 #include "data/data_report.h"
+#include "data/largest_batches.h"
 #include "data/sampler.h"
 #include "data/template_tokens.h"
 #include "data/token_cache.h"
+#include "planner/settings.h"
 #include "train/known_template.h"
 #include "train/side_files.h"
 
@@ -137,6 +141,39 @@ data::DatasetOptions options_of(const RunDataRequest& request, const data::Templ
   return options;
 }
 
+// Beyond any run: for figures that a float may hold.
+constexpr double most_epochs = 1e15;
+
+// Epochs that a run meets which starts anew, however its global batch is split between ranks and micro-steps.
+std::int64_t epochs_of(const spec::RunConfig& run, std::int64_t sample_count, int world_size) {
+  const auto whole = [](double epochs) {
+    return static_cast<std::int64_t>(std::min(std::ceil(epochs), most_epochs));
+  };
+  if (run.max_steps <= 0) return whole(run.epochs);
+  const std::int64_t of_step = run.sequences_per_micro_batch * run.accumulation_steps * world_size;
+  // However a step is split, an epoch has at least as many; smaller micro-batches leave fewer samples out.
+  const std::int64_t steps =
+      run.data.drop_last ? sample_count / of_step : ceil_div(sample_count, of_step);
+  return ceil_div(run.max_steps, std::max<std::int64_t>(1, steps));
+}
+
+/// For micro-batches of every size that divides `sequences`: those that the same global batch can be split into.
+spec::LargestBatches largest_batches_of(const data::SampleSource& source,
+                                        const data::SamplerConfig& order, std::int64_t epochs,
+                                        std::int64_t sequences) {
+  const std::vector<std::int64_t> sizes = planner::divisors_of(sequences);
+  const data::BatchTokens found = data::largest_batches(source, order, epochs, sizes);
+  // A batch of samples without any token still has a place.
+  spec::LargestBatches batches{.longest = std::max<std::int64_t>(source.largest_tokens(), 1),
+                               .tokens = {},
+                               .sample_count = source.count(),
+                               .token_count = found.all,
+                               .epochs = epochs};
+  for (std::size_t i = 0; i < found.largest.size(); ++i)
+    batches.tokens[sizes[i]] = std::max<std::int64_t>(found.largest[i], 1);
+  return batches;
+}
+
 /// Empty where the file is not there.
 Result<std::string> side_file(io::FileSystem& files, const std::filesystem::path& path) {
   if (!files.exists(path.string())) return std::string();
@@ -177,13 +214,20 @@ data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t samp
           .drop_last = run.data.drop_last};
 }
 
-void take_sizes(const data::Datasets& datasets, spec::RunConfig& run) {
-  std::int64_t longest = datasets.training->largest_tokens();
-  if (datasets.evaluation) longest = std::max(longest, datasets.evaluation->largest_tokens());
-  // A batch of samples without any token still has a place.
-  run.data.longest_sample = std::max<std::int64_t>(longest, 1);
-  run.data.sample_list_bytes = data::resident_bytes(datasets);
-  run.data.sample_order_bytes = data::Sampler::order_bytes(datasets.training->count());
+void take_sizes(const data::Datasets& datasets, const MetBy& met_by, spec::RunConfig& run) {
+  const data::SampleSource& training = *datasets.training;
+  spec::SampleSizes sizes{.list_bytes = data::resident_bytes(datasets),
+                          .order_bytes = data::Sampler::order_bytes(training.count())};
+  sizes.training = largest_batches_of(
+      training, sampler_config(run, training.count(), met_by.world_size, 0),
+      std::max(met_by.epochs, epochs_of(run, training.count(), met_by.world_size)),
+      run.sequences_per_micro_batch * run.accumulation_steps * met_by.world_size);
+  if (const data::SampleSource* held_out = datasets.evaluation.get();
+      held_out != nullptr && held_out->count() > 0)
+    sizes.evaluation =
+        largest_batches_of(*held_out, {.sample_count = held_out->count(), .shuffle = false}, 1,
+                           run.evaluation.batch_size);
+  run.data.samples = std::move(sizes);
 }
 
 Result<RunData> read_run_data(io::FileSystem& files, const RunDataRequest& request) {

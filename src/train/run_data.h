@@ -41,9 +41,14 @@ struct RunData {
 data::SamplerConfig sampler_config(const spec::RunConfig& run, std::int64_t sample_count,
                                    int world_size, int rank);
 
-/// Puts the longest samples into the run, so that it is planned for them and not for cutoff_len, and what the
-/// lists of samples take.
-void take_sizes(const data::Datasets& datasets, spec::RunConfig& run);
+struct MetBy {
+  int world_size = 1;
+  std::int64_t epochs =
+      0;  // of a resumed run, which may meet more of them than one that starts anew
+};
+/// Puts the sizes of the samples into the run, so that it is planned for those and not for cutoff_len: the longest, the
+/// largest micro-batches of all epochs, however the global batch is split, and what the samples' lists take.
+void take_sizes(const data::Datasets& datasets, const MetBy& met_by, spec::RunConfig& run);
 
 /// Errors: unsupported where the datasets library has saved a data set in the folder for tokens
 /// (LLaMA-Factory's tokenized_path), whose files are not read.

@@ -55,6 +55,7 @@ class Fit : public testing::Test {
     }
     command.run = value_of(spec::read_run_file(folder_ / "run.yaml", changes));
     command.ranks = command.run.ranks;
+    command.run.data.samples = samples_;
     return command;
   }
   FitQuestion question(const Command& command) const {
@@ -119,6 +120,7 @@ class Fit : public testing::Test {
   }
 
   test::TemporaryFolder folder_;
+  std::optional<spec::SampleSizes> samples_;  // as if the data had been read
   spec::ModelSpec model_;
   spec::HardwareSpec machine_{.host_ram_bytes = 64 * gibibyte, .cores = 8};
 };
@@ -137,6 +139,12 @@ TEST_F(Fit, EveryChangeFitsWhenItIsAppliedWithEvaluation) {
   EXPECT_GT(check_all_changes({"bf16=true", "eval_strategy=steps", "eval_dataset=text",
                                "per_device_eval_batch_size=16"}),
             3);
+}
+
+TEST_F(Fit, EveryChangeFitsWhenItIsAppliedToDataThatWereLookedThrough) {
+  samples_ =
+      spec::SampleSizes{.training = {.longest = 640, .tokens = {{1, 640}, {2, 800}, {4, 1100}}}};
+  EXPECT_GT(check_all_changes({"bf16=true", "underkeel.recompute=none", "--ranks", "2"}), 3);
 }
 
 TEST_F(Fit, EveryChangeFitsWhenItIsAppliedOverADeepspeedConfigWithNumbers) {
@@ -268,8 +276,10 @@ TEST_F(Fit, CountsTheListsOfSamplesOnTheNode) {
   const std::int64_t bare = plan_of(command).overhead_bytes;
   ASSERT_FALSE(shortage(command));
 
-  command.run.data.sample_list_bytes = 600 * mebibyte;
-  command.run.data.sample_order_bytes = 300 * mebibyte;
+  command.run.data.samples =
+      spec::SampleSizes{.training = {.longest = command.run.data.cutoff_tokens},
+                        .list_bytes = 600 * mebibyte,
+                        .order_bytes = 300 * mebibyte};
 
   const plan::Plan plan = plan_of(command);
   EXPECT_EQ(plan.overhead_bytes - bare, (600 + 2 * 300) * mebibyte);

@@ -228,6 +228,18 @@ TEST(Simulate, AStepIsAWindowAndItsUpdate) {
   }
 }
 
+TEST(Simulate, AStepTakesTheTimeOfMeanMicroBatchesWhereTheyAreKnown) {
+  plan::Plan plan = windowed().plan();
+  plan.accumulation_steps = 3;
+  for (plan::Segment& segment : plan.schedule.segments)
+    if (segment.max_rows > 0) segment.mean_rows = 2;  // of 8
+
+  const Simulation simulation = simulate(plan, unit_hardware());
+
+  EXPECT_DOUBLE_EQ(simulation.step_s, (3 + 2 + 4) / 4.0 + 1);
+  EXPECT_DOUBLE_EQ(simulation.segments[2].elapsed_s, 3) << "the largest class stays what it is";
+}
+
 TEST(Simulate, SegmentsAreTimedAtEveryShapeClass) {
   plan::Plan plan = windowed().plan();
   plan.accumulation_steps = 3;
