@@ -30,7 +30,7 @@ Decision shape_classes(const plan::Schedule& schedule) {
   return {
       .subject = "shape classes",
       .value = rows + " rows",
-      .reason = "eighths of the largest batch, all in the same bytes: a short batch is cheap",
+      .reason = "even parts of the largest batch, all in the same bytes: a short batch is cheap",
       .alternatives = {{"one class", fmt::format("every batch takes the time of {} rows",
                                                  format_count(schedule.shape_classes.back()))}}};
 }

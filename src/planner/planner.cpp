@@ -53,14 +53,23 @@ plan::Rotary rotary_of(const spec::ModelSpec& model) {
   return rotary;
 }
 
-// Rows up to 1/8, 2/8, ... 8/8 of the largest micro-batch, so that a short batch costs little more than it is.
-constexpr std::int64_t shape_class_count = 8;
+// Even parts of the largest micro-batch, so that a short batch costs little more than it is: on average half a part.
+// Large ones are cut finer, at whole tiles of a GPU's products.
+struct ClassCut {
+  std::int64_t count;
+  std::int64_t granule_rows;
+};
+ClassCut class_cut(std::int64_t max_rows) {
+  constexpr std::int64_t large_rows = 8192;
+  return max_rows < large_rows ? ClassCut{8, 16} : ClassCut{16, 128};
+}
 
 std::vector<std::int64_t> shape_classes(std::int64_t max_rows) {
+  const ClassCut cut = class_cut(max_rows);
   std::vector<std::int64_t> classes;
-  for (std::int64_t i = 1; i <= shape_class_count; ++i) {
+  for (std::int64_t i = 1; i <= cut.count; ++i) {
     const std::int64_t rows =
-        std::min(max_rows, round_up(ceil_div(max_rows * i, shape_class_count), 16));
+        std::min(max_rows, round_up(ceil_div(max_rows * i, cut.count), cut.granule_rows));
     if (classes.empty() || rows > classes.back()) classes.push_back(rows);
   }
   return classes;

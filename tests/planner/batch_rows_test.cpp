@@ -96,5 +96,19 @@ TEST(BatchRows, AreAsManyOfTheLongestWhereNobodyLooked) {
                   "average 2, which times are forecast for"));
 }
 
+TEST(ShapeClasses, AreSixteenthsOfLargeBatchesAndEighthsOfOthers) {
+  const auto classes = [](std::int64_t max_rows) {
+    Request request = test::two_layer_request(0, 1);
+    request.max_rows = max_rows;
+    return make_plan(request).schedule.shape_classes;
+  };
+
+  EXPECT_THAT(classes(8191), ElementsAre(1024, 2048, 3072, 4096, 5120, 6144, 7168, 8191));
+  EXPECT_THAT(classes(8192), ElementsAre(512, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 4608, 5120,
+                                         5632, 6144, 6656, 7168, 7680, 8192));
+  EXPECT_THAT(classes(11913), ElementsAre(768, 1536, 2304, 3072, 3840, 4480, 5248, 6016, 6784, 7552,
+                                          8192, 8960, 9728, 10496, 11264, 11913));
+}
+
 }  // namespace
 }  // namespace underkeel::planner
