@@ -46,10 +46,13 @@ ShardRange Context::own_shard(const plan::Unit& unit) const {
 
 std::int64_t class_of(const plan::Schedule& schedule, const plan::Segment& segment,
                       std::int64_t rows) {
+  UK_CHECK(rows <= segment.max_rows,
+           fmt::format("a micro-batch of {} rows: segment {} is planned for {} at most", rows,
+                       plan::name_of(segment.kind), segment.max_rows));
   if (rows == 0) return 0;
   for (const std::int64_t class_rows : schedule.shape_classes)
     if (class_rows >= rows) return std::min(class_rows, segment.max_rows);
-  UK_CHECK(false, fmt::format("{} rows do not fit {}", rows, segment.max_rows));
+  UK_CHECK(false, fmt::format("{} rows are beyond the largest shape class", rows));
   return 0;
 }
 

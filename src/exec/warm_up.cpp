@@ -1,6 +1,7 @@
 #include "exec/warm_up.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <unordered_set>
 #include <vector>
 
@@ -121,6 +122,19 @@ Result<void> warm_up(Context context, device::Queue& queue) {
   return clear_arena(context, queue);
 }
 
+std::vector<std::int64_t> classes_to_time(const plan::Schedule& schedule) {
+  std::vector<std::int64_t> classes(schedule.shape_classes.rbegin(), schedule.shape_classes.rend());
+  const auto known = std::find_if(schedule.segments.begin(), schedule.segments.end(),
+                                  [](const plan::Segment& one) { return one.mean_rows > 0; });
+  if (classes.empty() || known == schedule.segments.end()) return classes;
+  const auto usual = std::lower_bound(schedule.shape_classes.begin(), schedule.shape_classes.end(),
+                                      std::min(known->mean_rows, classes.front()));
+  const auto distance = [&](std::int64_t rows) { return std::abs(rows - *usual); };
+  std::stable_sort(classes.begin(), classes.end(),
+                   [&](std::int64_t a, std::int64_t b) { return distance(a) < distance(b); });
+  return classes;
+}
+
 Result<void> choose_products(Context context, double limit_s, device::Queue& queue) {
   UK_TRY_VOID(fill_with_noise(context, noise_block(), false, queue));
   kernels::cuda_time_matmuls(limit_s);
@@ -129,10 +143,9 @@ Result<void> choose_products(Context context, double limit_s, device::Queue& que
   context.outputs = &outputs;
   context.inputs = &inputs;
   std::unordered_set<std::string> seen;
-  const std::vector<std::int64_t>& classes = context.plan->schedule.shape_classes;
-  for (auto rows = classes.rbegin(); rows != classes.rend(); ++rows)
+  for (const std::int64_t rows : classes_to_time(context.plan->schedule))
     for (const plan::Segment& segment : context.plan->schedule.segments) {
-      context.rows = context.class_rows = std::min(*rows, segment.max_rows);
+      context.rows = context.class_rows = std::min(rows, segment.max_rows);
       for (const plan::Op& op : segment.ops) {
         const auto* body = std::get_if<plan::Compute>(&op.body);
         if (body == nullptr || body->kernel != plan::Kernel::matmul) continue;
