@@ -96,7 +96,7 @@ TEST(LongestComesLast, IsPlannedForAndEndsUnderThePlan) {
       made, {.output = made.folder / "average", .changes = {"cutoff_len=41", "max_steps=1"}});
   ASSERT_EQ(average.exit_code, 0) << average.output;
   const auto less = nlohmann::json::parse(read_text(made.folder / "average" / "memory.json"));
-  EXPECT_LT(less["ranks"][0]["spaces"]["device"]["planned_peak_bytes"].get<std::int64_t>() * 4,
+  EXPECT_LT(less["ranks"][0]["spaces"]["device"]["planned_peak_bytes"].get<std::int64_t>() * 3,
             memory["ranks"][0]["spaces"]["device"]["measured_peak_bytes"].get<std::int64_t>());
 }
 
