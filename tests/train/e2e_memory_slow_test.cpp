@@ -157,9 +157,10 @@ TEST(MemoryOfARun, OfAnEvaluationIsFlatOverItsSamples) {
   std::vector<std::int64_t> peaks;
   for (const char* samples : {"40", "400"}) {
     const fs::path output = made.folder / samples;
-    const Ended ended = run_training(made, {.output = output,
-                                            .changes = {std::string("max_samples=") + samples,
-                                                        "max_steps=2", "underkeel.threads=2"}});
+    const Ended ended =
+        run_training(made, {.output = output,
+                            .changes = {std::string("max_samples=") + samples, "dataset=held_out",
+                                        "max_steps=2", "underkeel.threads=2"}});
     ASSERT_EQ(ended.exit_code, 0) << ended.output;
     const auto memory = memory_of(output);
     peaks.push_back(measured(memory, "evaluate"));
@@ -168,7 +169,9 @@ TEST(MemoryOfARun, OfAnEvaluationIsFlatOverItsSamples) {
     EXPECT_LT(peaks.back(), std::int64_t{2} * 512 * 30'522 * 4);
   }
 
-  EXPECT_EQ(peaks[0], peaks[1]);
+  // The largest of more batches may have a few tokens more.
+  EXPECT_NEAR(static_cast<double>(peaks[0]), static_cast<double>(peaks[1]),
+              0.01 * static_cast<double>(peaks[0]));
 }
 
 TEST(LossOfALargeVocabulary, AddsTheSameMemoryAtEveryLength) {
