@@ -18,11 +18,11 @@ endif()
 if(UNDERKEEL_CUDA)
   list(APPEND UNDERKEEL_EXCLUDE_kernels "/absent/cuda")
   list(APPEND UNDERKEEL_EXCLUDE_device "/absent/cuda")
-  list(APPEND UNDERKEEL_EXCLUDE_comm "/absent/nccl")
+  list(APPEND UNDERKEEL_EXCLUDE_comm "/absent/cuda")
 else()
   list(APPEND UNDERKEEL_EXCLUDE_kernels "/cuda/")
   list(APPEND UNDERKEEL_EXCLUDE_device "/cuda/")
-  list(APPEND UNDERKEEL_EXCLUDE_comm "/nccl/")
+  list(APPEND UNDERKEEL_EXCLUDE_comm "/cuda/")
 endif()
 
 # Not joined with others: tables under one name in each file, tokenizer parts named after what they undo, and

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "comm/communicator.h"
-#include "device/queue.h"
+#include "device/gpu.h"
 #include "tensor/view.h"
 
 namespace underkeel::comm {
@@ -47,6 +47,26 @@ class DeviceCollectives {
   /// Ends what is queued, with whatever it holds then; later calls fail.
   virtual void abort() = 0;
 };
+
+/// How bytes get from GPU to GPU; the bits are the same. Copies: ranks are threads of this process, and their GPUs reach one
+/// another's memory.
+enum class GpuLink { copies, nccl };
+
+/// What join_gpus() takes for `rank_count` ranks, each with the GPU of its number. UNDERKEEL_GPU_LINK=nccl asks for NCCL
+/// everywhere.
+/// Errors:  bad_config for another word; those of device::find_gpus().
+Result<GpuLink> link_of_gpus(bool ranks_are_threads, int rank_count);
+
+/// Joins the GPUs of the ranks of `control`, each rank's on its calling thread. Collective.
+/// Errors:  those of link_of_gpus(), make_peers(), make_nccl().
+Result<std::unique_ptr<DeviceCollectives>> join_gpus(Communicator& control,
+                                                     std::shared_ptr<device::Gpu> gpu);
+
+/// For ranks that are threads of this process. Copies run on the GPUs' copy engines, beside kernels; events order them. A
+/// call waits until all ranks have queued theirs; nothing waits for a GPU. Collective.
+/// Errors:  io with the driver's words, where a GPU cannot reach another's memory too.
+Result<std::unique_ptr<DeviceCollectives>> make_peers(Communicator& control,
+                                                      std::shared_ptr<device::Gpu> gpu);
 
 /// Joins the GPUs that the ranks of `control` have chosen on their calling threads, one each. Collective.
 /// The library is loaded now: the file that UNDERKEEL_NCCL names, else libnccl.so.2 where the loader finds it.

@@ -51,13 +51,23 @@ class Gpu {
   /// What is queued later waits for the event's last record; the caller does not. An event that was never
   /// recorded is not waited for.
   virtual Result<void> wait(EventId event, const Queue& queue) = 0;
+  /// The same for an event of another GPU of this process.
+  virtual Result<void> wait(const Gpu& other, EventId event, const Queue& queue) = 0;
   virtual Result<void> wait_on_host(EventId event) = 0;
   virtual Result<void> synchronize(const Queue& queue) = 0;
 
-  /// Queues a copy between any two of device and pinned memory.
+  /// Lets copies and kernels of this GPU into the memory of `other`.
+  virtual Result<void> reach(const Gpu& other) = 0;
+
+  /// Queues a copy between any two of device memory, pinned memory and the device memory of a GPU within reach.
   virtual Result<void> copy(void* to, const void* from, std::int64_t size_bytes,
                             const Queue& queue) = 0;
-  virtual Result<void> clear(void* begin, std::int64_t size_bytes, const Queue& queue) = 0;
+  /// Every byte gets `value`.
+  virtual Result<void> fill(void* begin, std::int64_t size_bytes, std::uint8_t value,
+                            const Queue& queue) = 0;
+  Result<void> clear(void* begin, std::int64_t size_bytes, const Queue& queue) {
+    return fill(begin, size_bytes, 0, queue);
+  }
   /// What launches on this thread since the last call have to report.
   virtual Result<void> check_launches() = 0;
 };
@@ -68,6 +78,9 @@ constexpr std::int64_t gpu_alignment_bytes = 256;
 /// The GPUs of this machine that the driver shows to this process.
 /// Errors:  unsupported, saying what is missing: CUDA in this build, a driver, a GPU.
 Result<std::vector<GpuFacts>> find_gpus();
+/// Whether each of the first `count` can be let into the memory of all the others.
+/// Errors:  as find_gpus().
+Result<bool> gpus_reach_one_another(int count);
 /// Errors:  as find_gpus(); unsupported, by name, for a GPU older than this build's code.
 Result<std::unique_ptr<Gpu>> open_gpu(int ordinal);
 

@@ -22,8 +22,9 @@ class LinkRank {
   explicit LinkRank(comm::Communicator& control) : control_(control) {}
 
   Result<LinkRate> run(double seconds) {
-    UK_TRY(gpu, device::open_gpu(control_.rank()));
-    UK_TRY(group, comm::make_nccl(control_));
+    UK_TRY(opened, device::open_gpu(control_.rank()));
+    const std::shared_ptr<device::Gpu> gpu = std::move(opened);
+    UK_TRY(group, comm::join_gpus(control_, gpu));
     UK_TRY(queue, gpu->make_queue());
     // A layer of Llama-2-7B in bf16, its shard, and what the gather puts together.
     constexpr std::int64_t elements = 202'375'168;

@@ -20,6 +20,7 @@
 #include "train/choose_gpu.h"
 #include "train/learning_rate.h"
 #include "train/matmul_memory.h"
+#include "train/rank_device.h"
 
 namespace underkeel::train {
 
@@ -173,9 +174,8 @@ class BenchRank {
 
   /// `gpu`: of the first rank; the others open their own.
   Result<BenchStepReport> run(std::shared_ptr<device::Gpu> gpu, int thread_count) {
-    gpu_ = std::move(gpu);
     const double began_s = steady_now_s();
-    UK_TRY_VOID(prepare(thread_count));
+    UK_TRY_VOID(prepare(std::move(gpu), thread_count));
     report_.start_s = steady_now_s() - began_s;
     UK_TRY_VOID(take_steps());
     finish();
@@ -189,19 +189,13 @@ class BenchRank {
   }
 
  private:
-  Result<void> prepare(int thread_count) {
-    if (gpu_ && ranks_.rank() > 0) {
-      UK_TRY(own, device::open_gpu(ranks_.rank()));
-      gpu_ = std::move(own);
-    }
+  Result<void> prepare(std::shared_ptr<device::Gpu> gpu, int thread_count) {
+    UK_TRY(device, take_rank_device(std::move(gpu), request_.ranks, control_));
+    gpu_ = std::move(device.gpu);
+    device_collectives_ = std::move(device.collectives);
     if (gpu_) {
-      UK_TRY_VOID(gpu_->use());
       UK_TRY(bytes, gpu_->free_bytes());
       free_before_ = bytes;
-    }
-    if (gpu_ && ranks_.world_size() > 1) {
-      UK_TRY(joined, comm::make_nccl(control_));
-      device_collectives_ = std::move(joined);
     }
     exec::ExecutorOptions options;
     options.thread_count = thread_count;
@@ -339,7 +333,7 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
   UK_TRY(gpu, choose_gpu(run, {.rank = 0, .rank_count = request.ranks}, notes));
   spec::HardwareSpec machine = spec::this_machine();
   if (gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, request.ranks));
+    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, request.ranks, true));
     machine = std::move(with_its_gpu);
   }
   const planner::FitQuestion question{

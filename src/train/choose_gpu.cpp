@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "comm/device_collectives.h"
 
 namespace underkeel::train {
 
@@ -66,13 +67,15 @@ Result<spec::HardwareSpec> machine_for(const spec::RunConfig& run, int ranks_on_
   return machine;
 }
 
-Result<spec::HardwareSpec> with_gpu(spec::HardwareSpec machine, device::Gpu& gpu,
-                                    int ranks_on_node) {
+Result<spec::HardwareSpec> with_gpu(spec::HardwareSpec machine, device::Gpu& gpu, int ranks_on_node,
+                                    bool ranks_are_threads) {
+  UK_TRY(link, comm::link_of_gpus(ranks_are_threads, ranks_on_node));
+  const bool joins_with_nccl = ranks_on_node > 1 && link == comm::GpuLink::nccl;
   UK_TRY(free_now, gpu.free_bytes());
   machine.gpus_per_node = ranks_on_node;
   machine.gpu_name = gpu.facts().name;
   machine.gpu_mem_bytes = std::min(gpu.facts().total_bytes, free_now + taken_at_start_bytes) -
-                          (ranks_on_node > 1 ? taken_by_nccl_bytes : 0);
+                          (joins_with_nccl ? taken_by_nccl_bytes : 0);
   return machine;
 }
 

@@ -174,7 +174,8 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   job.gpu = std::move(gpu);
   spec::HardwareSpec machine = spec::this_machine();
   if (job.gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *job.gpu, world.ranks_on_node));
+    UK_TRY(with_its_gpu, with_gpu(machine, *job.gpu, world.ranks_on_node,
+                                  world.ranks_in_process == world.ranks_on_node));
     machine = std::move(with_its_gpu);
   }
   job.threads_per_rank = run.threads_per_rank > 0

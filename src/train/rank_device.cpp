@@ -16,7 +16,7 @@ Result<RankDevice> take_rank_device(std::shared_ptr<device::Gpu> first, int rank
     UK_TRY_VOID(device.gpu->use());
   }
   if (control.world_size() == 1) return device;
-  UK_TRY(joined, comm::make_nccl(control));
+  UK_TRY(joined, comm::join_gpus(control, device.gpu));
   device.collectives = std::move(joined);
   return device;
 }

@@ -17,7 +17,7 @@ struct RankDevice {
 
 /// On the rank's own thread. `first`: the GPU of the process's first rank, null for the CPU; `ranks_in_process`
 /// ranks are threads, each with the GPU of its number. Collective.
-/// Errors:  those of device::open_gpu() and comm::make_nccl().
+/// Errors:  those of device::open_gpu() and comm::join_gpus().
 Result<RankDevice> take_rank_device(std::shared_ptr<device::Gpu> first, int ranks_in_process,
                                     comm::Communicator& control);
 

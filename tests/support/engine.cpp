@@ -23,11 +23,11 @@ void run_ranks(const plan::Plan& plan, const EngineOptions& options,
       const auto i = static_cast<std::size_t>(r);
       try {
         exec::ExecutorOptions own = options.executor;
-        std::unique_ptr<device::Gpu> gpu;
+        std::shared_ptr<device::Gpu> gpu;
         std::unique_ptr<comm::DeviceCollectives> joined;
         if (options.on_gpus) {
           gpu = value_of(device::open_gpu(r));
-          if (world > 1) joined = value_of(comm::make_nccl(*controls[i]));
+          if (world > 1) joined = value_of(comm::join_gpus(*controls[i], gpu));
           own.gpu = gpu.get();
           own.device_collectives = joined.get();
         }

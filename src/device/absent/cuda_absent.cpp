@@ -15,6 +15,10 @@ Result<std::vector<GpuFacts>> find_gpus() {
   return no_cuda();
 }
 
+Result<bool> gpus_reach_one_another(int /*count*/) {
+  return no_cuda();
+}
+
 Result<std::unique_ptr<Gpu>> open_gpu(int /*ordinal*/) {
   return no_cuda();
 }

@@ -103,11 +103,24 @@ class CudaGpu final : public Gpu {
   Result<void> wait(EventId event, const Queue& queue) override {
     return result_of(cudaStreamWaitEvent(stream_of(queue), at(event), 0), "waiting for an event");
   }
+  Result<void> wait(const Gpu& other, EventId event, const Queue& queue) override {
+    return result_of(cudaStreamWaitEvent(stream_of(queue), on_cuda(other).at(event), 0),
+                     "waiting for another GPU's event");
+  }
   Result<void> wait_on_host(EventId event) override {
     return result_of(cudaEventSynchronize(at(event)), "waiting for the GPU");
   }
   Result<void> synchronize(const Queue& queue) override {
     return result_of(cudaStreamSynchronize(stream_of(queue)), "waiting for the GPU");
+  }
+
+  Result<void> reach(const Gpu& other) override {
+    const cudaError_t error = cudaDeviceEnablePeerAccess(on_cuda(other).ordinal_, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();
+      return {};
+    }
+    return result_of(error, "opening another GPU's memory");
   }
 
   Result<void> copy(void* to, const void* from, std::int64_t size_bytes,
@@ -117,17 +130,20 @@ class CudaGpu final : public Gpu {
                                      cudaMemcpyDefault, stream_of(queue)),
                      "copying");
   }
-  Result<void> clear(void* begin, std::int64_t size_bytes, const Queue& queue) override {
+  Result<void> fill(void* begin, std::int64_t size_bytes, std::uint8_t value,
+                    const Queue& queue) override {
     if (size_bytes == 0) return {};
     return result_of(
-        cudaMemsetAsync(begin, 0, static_cast<std::size_t>(size_bytes), stream_of(queue)),
-        "clearing memory");
+        cudaMemsetAsync(begin, value, static_cast<std::size_t>(size_bytes), stream_of(queue)),
+        "filling memory");
   }
   Result<void> check_launches() override {
     return result_of(cudaPeekAtLastError(), "launching a kernel");
   }
 
  private:
+  // The only GPUs of a build with CUDA are of this class.
+  static const CudaGpu& on_cuda(const Gpu& gpu) { return static_cast<const CudaGpu&>(gpu); }
   cudaEvent_t at(EventId event) const { return events_[static_cast<std::size_t>(event)]; }
 
   int ordinal_;
@@ -172,6 +188,18 @@ Result<std::vector<GpuFacts>> find_gpus() {
     gpus.push_back(std::move(facts));
   }
   return gpus;
+}
+
+Result<bool> gpus_reach_one_another(int count) {
+  for (int from = 0; from < count; ++from)
+    for (int to = 0; to < count; ++to) {
+      if (from == to) continue;
+      int can = 0;
+      UK_TRY_VOID(result_of(cudaDeviceCanAccessPeer(&can, from, to),
+                            "asking whether GPUs reach one another's memory"));
+      if (can == 0) return false;
+    }
+  return true;
 }
 
 Result<std::unique_ptr<Gpu>> open_gpu(int ordinal) {

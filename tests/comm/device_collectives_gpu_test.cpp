@@ -1,4 +1,4 @@
-// Values and bits of collectives on GPUs, with two ranks and more where there are as many GPUs.
+// Values and bits of collectives on GPUs, by NCCL and by copies between peers, with two ranks and more where there are as many GPUs.
 
 #include <algorithm>
 
@@ -42,30 +42,47 @@ struct GpuRank {
   }
 };
 
-void on_gpus(int world_size, const std::function<void(const GpuRank&)>& body) {
-  on_threads(make_thread_group(world_size), [&](Communicator& control) {
-    const auto gpu = device::open_gpu(control.rank());
-    ASSERT_TRUE(gpu);
-    const auto group = make_nccl(control);
+enum class Link { nccl, peers };
+
+struct World {
+  Link link = Link::nccl;
+  int size = 1;
+};
+
+void on_gpus(World world, const std::function<void(const GpuRank&)>& body) {
+  on_threads(make_thread_group(world.size), [&](Communicator& control) {
+    auto opened = device::open_gpu(control.rank());
+    ASSERT_TRUE(opened);
+    const std::shared_ptr<device::Gpu> gpu = std::move(*opened);
+    const auto group = world.link == Link::nccl ? make_nccl(control) : make_peers(control, gpu);
     ASSERT_TRUE(group) << to_text(group.error());
-    const auto queue = (*gpu)->make_queue();
-    const auto memory = (*gpu)->allocate(8 * GpuRank::part_bytes);
+    const auto queue = gpu->make_queue();
+    const auto memory = gpu->allocate(8 * GpuRank::part_bytes);
     ASSERT_TRUE(queue && memory);
-    body({**gpu, **group, *queue, control.rank(), world_size, static_cast<std::byte*>(*memory)});
-    (*gpu)->release(*memory);
+    body({*gpu, **group, *queue, control.rank(), world.size, static_cast<std::byte*>(*memory)});
+    EXPECT_TRUE(control.barrier());  // the others may still read
+    gpu->release(*memory);
   });
 }
 
-class NcclGroup : public ::testing::TestWithParam<int> {
+class GpuGroup : public ::testing::TestWithParam<World> {
  protected:
   void SetUp() override {
-    if (gpu_count() < GetParam())
-      GTEST_SKIP() << gpu_count() << " GPUs; " << GetParam() << " are needed";
+    if (gpu_count() < GetParam().size)
+      GTEST_SKIP() << gpu_count() << " GPUs; " << GetParam().size << " are needed";
   }
 };
-INSTANTIATE_TEST_SUITE_P(Worlds, NcclGroup, ::testing::Values(1, 2, 4, 8));
+std::string name_of_world(const ::testing::TestParamInfo<World>& info) {
+  return (info.param.link == Link::nccl ? "nccl_" : "peers_") + std::to_string(info.param.size);
+}
+INSTANTIATE_TEST_SUITE_P(Worlds, GpuGroup,
+                         ::testing::Values(World{Link::nccl, 1}, World{Link::nccl, 2},
+                                           World{Link::nccl, 4}, World{Link::nccl, 8},
+                                           World{Link::peers, 1}, World{Link::peers, 2},
+                                           World{Link::peers, 4}, World{Link::peers, 8}),
+                         name_of_world);
 
-TEST_P(NcclGroup, ReduceScatterAddsInRankOrderAndRoundsOnce) {
+TEST_P(GpuGroup, ReduceScatterAddsInRankOrderAndRoundsOnce) {
   on_gpus(GetParam(), [](const GpuRank& rank) {
     for (const DType type : {DType::f32, DType::bf16, DType::f16})
       for (const std::int64_t size : awkward_sizes)
@@ -85,7 +102,7 @@ TEST_P(NcclGroup, ReduceScatterAddsInRankOrderAndRoundsOnce) {
   });
 }
 
-TEST_P(NcclGroup, ReduceScatterAddsTheRoundedSumToAHome) {
+TEST_P(GpuGroup, ReduceScatterAddsTheRoundedSumToAHome) {
   on_gpus(GetParam(), [](const GpuRank& rank) {
     if (rank.world_size > most_ranks || rank.world_size == 1) return;
     for (const DType type : {DType::f32, DType::bf16, DType::f16})
@@ -116,7 +133,7 @@ TEST_P(NcclGroup, ReduceScatterAddsTheRoundedSumToAHome) {
   });
 }
 
-TEST_P(NcclGroup, AllReduceGivesTheSameSumToEveryRank) {
+TEST_P(GpuGroup, AllReduceGivesTheSameSumToEveryRank) {
   on_gpus(GetParam(), [](const GpuRank& rank) {
     if (rank.world_size > most_ranks) return;
     for (const std::int64_t size : awkward_sizes) {
@@ -132,7 +149,7 @@ TEST_P(NcclGroup, AllReduceGivesTheSameSumToEveryRank) {
   });
 }
 
-TEST_P(NcclGroup, AllGatherPutsEveryShardInItsPlace) {
+TEST_P(GpuGroup, AllGatherPutsEveryShardInItsPlace) {
   on_gpus(GetParam(), [](const GpuRank& rank) {
     for (const std::int64_t size : awkward_sizes)
       for (const bool in_place : {false, true}) {
@@ -150,7 +167,7 @@ TEST_P(NcclGroup, AllGatherPutsEveryShardInItsPlace) {
   });
 }
 
-TEST_P(NcclGroup, GathersValuesInRankOrder) {
+TEST_P(GpuGroup, GathersValuesInRankOrder) {
   on_gpus(GetParam(), [](const GpuRank& rank) {
     const double own[3] = {rank.rank + 0.5, -1.0 * rank.rank, 7.0};
     Bytes bytes(sizeof own);
@@ -169,25 +186,49 @@ TEST_P(NcclGroup, GathersValuesInRankOrder) {
   });
 }
 
-TEST_P(NcclGroup, EndsWhatIsQueuedWhenItIsAborted) {
-  if (GetParam() != 2) GTEST_SKIP() << "one pair is enough";
-  on_gpus(2, [](const GpuRank& rank) {
+TEST_P(GpuGroup, KeepsTheOrderOfManyCallsWithoutWaiting) {
+  on_gpus(GetParam(), [](const GpuRank& rank) {
+    // Each gather reads what the one before has put together, into the other of two places.
+    constexpr std::int64_t size = 30'000;
+    std::byte* const places[] = {rank.full(), rank.staging()};
+    const ShardRange own = shard_of(size, rank.world_size, rank.rank);
+    const Bytes whole = values_of_rank(1, DType::bf16, size);
+    ASSERT_TRUE(rank.gpu.clear(rank.full(), GpuRank::part_bytes / 256 * 256, rank.queue));
+    rank.put(places[0] + bytes_of(DType::bf16, own.begin), part_of(whole, DType::bf16, own));
+    for (int call = 0; call < 200; ++call)
+      ASSERT_TRUE(rank.group.all_gather(
+          vector(places[call % 2] + bytes_of(DType::bf16, own.begin), DType::bf16, own.size()),
+          vector(places[(call + 1) % 2], DType::bf16, size), rank.queue));
+    EXPECT_EQ(rank.take(places[0], bytes_of(DType::bf16, size)), whole);
+  });
+}
+
+TEST_P(GpuGroup, EndsACallThatAnotherRankDoesNotComeTo) {
+  if (GetParam().size != 2) GTEST_SKIP() << "one pair is enough";
+  on_gpus(GetParam(), [](const GpuRank& rank) {
     const auto gather = [&] {
       return rank.group.all_gather(vector(rank.shard(), DType::bf16, 16'384),
                                    vector(rank.full(), DType::bf16, 32'768), rank.queue);
     };
     ASSERT_TRUE(gather());
     ASSERT_TRUE(rank.gpu.synchronize(rank.queue));
-    // Rank 1 does not come to the second one.
-    if (rank.rank == 0) {
+    if (rank.rank == 1) {
+      rank.group.abort();
+      return;
+    }
+    // NCCL queues the call, and its end is to be asked for; peers wait for the rank, and learn that it will not come.
+    if (GetParam().link == Link::nccl) {
       ASSERT_TRUE(gather());
       EXPECT_TRUE(rank.group.check());
       rank.group.abort();
-      (void)rank.gpu.synchronize(rank.queue);
-      EXPECT_FALSE(rank.group.all_gather_values(nullptr, nullptr, 0, rank.queue));
     } else {
-      rank.group.abort();
+      const auto alone = gather();
+      ASSERT_FALSE(alone);
+      EXPECT_EQ(alone.error().code, ErrorCode::peer_lost);
+      EXPECT_FALSE(rank.group.check());
     }
+    (void)rank.gpu.synchronize(rank.queue);
+    EXPECT_FALSE(rank.group.all_gather_values(nullptr, nullptr, 0, rank.queue));
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "tensor/dtype.h"
 
-namespace underkeel::comm::nccl {
+namespace underkeel::comm::cuda {
 
 /// sum[i] = x_0[i] + ... + x_(world-1)[i], added in that order in f32 and rounded once to `type`, where x_rank is `own`
 /// and the others lie in `others`, `stride` elements apart, in rank order without it. Then own[i] <- sum[i], or with
@@ -24,4 +24,4 @@ struct OrderedSum {
 };
 void queue_ordered_sum(const OrderedSum& sum, void* stream);
 
-}  // namespace underkeel::comm::nccl
+}  // namespace underkeel::comm::cuda

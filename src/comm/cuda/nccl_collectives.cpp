@@ -13,23 +13,13 @@
 #include "base/check.h"
 #include "comm/agree.h"
 #include "comm/arguments.h"
+#include "comm/cuda/exchange.h"
+#include "comm/cuda/nccl_library.h"
 #include "comm/device_collectives.h"
-#include "comm/nccl/library.h"
-#include "comm/nccl/ordered_sum.h"
 
 namespace underkeel::comm {
 
 namespace {
-
-/// The largest piece that `room_bytes` holds and that begins where 16 bytes are read at once; large ones on whole
-/// lines of memory.
-std::int64_t piece_elements(std::int64_t room_bytes, std::int64_t element_bytes) {
-  constexpr std::int64_t line_elements = 128;
-  const std::int64_t room = room_bytes / element_bytes;
-  const std::int64_t pack_elements = 16 / element_bytes;
-  if (room >= line_elements) return room - room % line_elements;
-  return room >= pack_elements ? room - room % pack_elements : room;
-}
 
 nccl::Stream* stream_of(const device::Queue& queue) {
   return static_cast<nccl::Stream*>(queue.stream());
@@ -72,51 +62,29 @@ class NcclCollectives final : public DeviceCollectives {
 
   Result<void> reduce_scatter(TensorView full, TensorView staging, const SumHome& home,
                               const device::Queue& queue) override {
-    check_reduce(full, staging, world_size_);
-    check_home(full, home);
-    if (world_size_ == 1 || full.element_count() == 0) return {};
-    const std::int64_t element_bytes = bytes_of(full.type, 1);
-    const std::int64_t piece =
-        piece_elements(size_bytes(staging) / (world_size_ - 1), element_bytes);
-    const std::int64_t count = full.element_count();
-    const ShardRange own = shard_of(count, world_size_, rank_);
-    const std::int64_t rounds = ceil_div(shard_elements(count, world_size_), piece);
-    for (std::int64_t round = 0; round < rounds; ++round) {
-      const auto piece_of = [&](ShardRange range) {
-        return intersect({range.begin + round * piece, range.begin + (round + 1) * piece}, range);
-      };
-      const ShardRange mine = piece_of(own);
+    const cuda::Exchange exchange(full, staging, home, rank_, world_size_);
+    const auto bytes = [&](ShardRange piece) {
+      return static_cast<std::size_t>(bytes_of(full.type, piece.size()));
+    };
+    for (std::int64_t round = 0; round < exchange.round_count(); ++round) {
+      const ShardRange mine = exchange.own_piece(round);
       UK_TRY(group, group_now());
       UK_TRY_VOID(grouped("reduce_scatter", [&]() -> nccl::Status {
         for (int peer = 0; peer < world_size_; ++peer) {
           if (peer == rank_) continue;
-          const ShardRange theirs = piece_of(shard_of(count, world_size_, peer));
-          const std::int64_t slot = peer < rank_ ? peer : peer - 1;
+          const ShardRange theirs = exchange.piece_of(peer, round);
           nccl::Status status = nccl::success;
           if (!theirs.empty())
-            status = library_.send(element_at(full, theirs.begin),
-                                   static_cast<std::size_t>(theirs.size() * element_bytes),
-                                   nccl::u8, peer, group, stream_of(queue));
+            status = library_.send(element_at(full, theirs.begin), bytes(theirs), nccl::u8, peer,
+                                   group, stream_of(queue));
           if (status == nccl::success && !mine.empty())
-            status = library_.receive(staging.as<std::byte>() + slot * piece * element_bytes,
-                                      static_cast<std::size_t>(mine.size() * element_bytes),
-                                      nccl::u8, peer, group, stream_of(queue));
+            status = library_.receive(exchange.slot_of(peer), bytes(mine), nccl::u8, peer, group,
+                                      stream_of(queue));
           if (status != nccl::success) return status;
         }
         return nccl::success;
       }));
-      if (!mine.empty())
-        nccl::queue_ordered_sum({.own = element_at(full, mine.begin),
-                                 .others = staging.data,
-                                 .stride = piece,
-                                 .count = mine.size(),
-                                 .type = full.type,
-                                 .rank = rank_,
-                                 .world_size = world_size_,
-                                 .into = place_of(home, mine.begin - own.begin),
-                                 .into_type = home.into.type,
-                                 .adds = home.adds},
-                                queue.stream());
+      exchange.queue_sum(round, queue.stream());
     }
     return {};
   }
@@ -154,14 +122,6 @@ class NcclCollectives final : public DeviceCollectives {
   }
 
  private:
-  void check_home(TensorView full, const SumHome& home) const {
-    const ShardRange own = shard_of(full.element_count(), world_size_, rank_);
-    UK_CHECK(home.into.data == nullptr || home.into.element_count() == own.size(),
-             "a home holds the own range");
-  }
-  static void* place_of(const SumHome& home, std::int64_t element) {
-    return home.into.data == nullptr ? nullptr : element_at(home.into, element);
-  }
   Result<nccl::Group*> group_now() const {
     nccl::Group* const group = group_;
     if (group == nullptr)

@@ -3,9 +3,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "comm/nccl/ordered_sum.h"
+#include "comm/cuda/ordered_sum.h"
 
-namespace underkeel::comm::nccl {
+namespace underkeel::comm::cuda {
 
 namespace {
 
@@ -128,4 +128,4 @@ void queue_ordered_sum(const OrderedSum& asked, void* stream) {
   if (sum.type == DType::f16) launch<__half>(sum, stream);
 }
 
-}  // namespace underkeel::comm::nccl
+}  // namespace underkeel::comm::cuda

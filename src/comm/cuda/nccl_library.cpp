@@ -1,4 +1,4 @@
-#include "comm/nccl/library.h"
+#include "comm/cuda/nccl_library.h"
 
 #include <cstdlib>
 #include <mutex>
