@@ -223,19 +223,30 @@ class Runner {
     });
   }
   Result<void> operator()(const plan::Load& body) const {
+    const DType type = staged_type(body.piece, body.state);
     return for_each_tensor(body.piece, [&](const plan::UnitTensor& tensor, ShardRange in_tensor,
                                            std::int64_t in_piece) {
-      return c_.source->read(tensor, body.piece.part, in_tensor.begin, in_tensor.end,
-                             reinterpret_cast<float*>(c_.data(body.staging)) + in_piece);
+      std::byte* const into = c_.data(body.staging) + bytes_of(type, in_piece);
+      return type == DType::f32 ? c_.source->read(tensor, body.piece.part, in_tensor.begin,
+                                                  in_tensor.end, reinterpret_cast<float*>(into))
+                                : c_.source->read_held(tensor, body.piece.part, in_tensor.begin,
+                                                       in_tensor.end, into);
     });
   }
   Result<void> operator()(const plan::CopyIn& body) const {
     const Held held = piece_of(body.piece, body.state);
     if (held.range.empty()) return {};
-    c_.kernels->copy({.from = vector(c_.data(body.staging), DType::f32, held.range.size()),
-                      .to = part(c_, body.state, held)},
-                     queue_);
-    return {};
+    const TensorView to = part(c_, body.state, held);
+    if (body.twin == plan::no_buffer) {
+      const DType type = staged_type(body.piece, body.state);
+      return copy_in(vector(c_.data(body.staging), type, held.range.size()), to);
+    }
+    plan::StatePiece first = body.piece;
+    first.part = body.piece.part == plan::StatePart::master ? plan::StatePart::weights
+                                                            : plan::StatePart::master;
+    if (staged_type(first, body.twin) == c_.buffer(body.twin).type)
+      return copy_in(part(c_, body.twin, piece_of(first, body.twin)), to);
+    return copy_in(vector(c_.data(body.staging), DType::f32, held.range.size()), to);
   }
 
  private:
@@ -287,6 +298,24 @@ class Runner {
       UK_TRY_VOID(visit(tensor, ShardRange{both.begin - tensor.begin, both.end - tensor.begin},
                         both.begin - range.begin));
     }
+    return {};
+  }
+
+  /// How a piece for `home` lies in staging: in the home's type if its source keeps all of it so, else in f32.
+  DType staged_type(const plan::StatePiece& piece, plan::BufferId home) const {
+    const DType type = c_.buffer(home).type;
+    bool is_held = true;
+    const auto look = [&](const plan::UnitTensor& tensor, ShardRange,
+                          std::int64_t) -> Result<void> {
+      is_held = is_held && c_.source->held_type(tensor, piece.part) == type;
+      return {};
+    };
+    return for_each_tensor(piece, look) && is_held ? type : DType::f32;
+  }
+  Result<void> copy_in(TensorView from, TensorView to) const {
+    if (c_.gpu != nullptr && from.type == to.type)
+      return c_.gpu->copy(to.data, from.data, bytes_of(to.type, to.element_count()), queue_);
+    c_.kernels->copy({.from = from, .to = to}, queue_);
     return {};
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -39,11 +40,25 @@ struct EmptyBatch {
   }
 };
 
+/// Stands in for where state comes from: kept in one type after the other. Nothing is read from it.
+class AnySource final : public StateSource {
+ public:
+  DType type = DType::f32;
+  Result<void> read(const plan::UnitTensor&, plan::StatePart, std::int64_t, std::int64_t,
+                    float*) override {
+    UK_CHECK(false, "warming up reads no state");
+    return {};
+  }
+  DType held_type(const plan::UnitTensor&, plan::StatePart) const override { return type; }
+};
+
 /// What decides which code an operation runs.
 std::string signature_of(const Context& context, const plan::Op& op) {
   std::string text = fmt::format("{}", op.body.index());
   if (const auto* copy = std::get_if<plan::CopyIn>(&op.body))
-    return text + std::string(name_of(context.buffer(copy->state).type));
+    return fmt::format("{} {} {}", text, name_of(context.buffer(copy->state).type),
+                       copy->twin == plan::no_buffer ? std::string_view()
+                                                     : name_of(context.buffer(copy->twin).type));
   const auto* body = std::get_if<plan::Compute>(&op.body);
   if (body == nullptr) {
     plan::for_each_use(context.plan->schedule, op, [&](plan::BufferId id, plan::Access) {
@@ -99,7 +114,9 @@ Result<void> warm_up(Context context, device::Queue& queue) {
   // Saves copy homes that nothing has written yet; timed products have left noise in them.
   UK_TRY_VOID(clear_arena(context, queue));
   Outputs outputs;
+  AnySource source;
   context.outputs = &outputs;
+  context.source = &source;
   std::unordered_set<std::string> seen;
   for (const plan::Segment& segment : context.plan->schedule.segments) {
     for (const std::int64_t class_rows : context.plan->schedule.shape_classes) {
@@ -111,8 +128,15 @@ Result<void> warm_up(Context context, device::Queue& queue) {
       for (const plan::Op& op : segment.ops) {
         const bool feeds = std::holds_alternative<plan::Feed>(op.body);
         if (moves_state(op) || (!feeds && !seen.insert(signature_of(context, op)).second)) continue;
-        UK_TRY_VOID(is_collective(op) ? run_together(context, op, queue)
-                                      : run_operation(context, op, queue));
+        if (std::holds_alternative<plan::CopyIn>(op.body)) {
+          for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+            source.type = type;
+            UK_TRY_VOID(run_operation(context, op, queue));
+          }
+        } else {
+          UK_TRY_VOID(is_collective(op) ? run_together(context, op, queue)
+                                        : run_operation(context, op, queue));
+        }
         UK_TRY_VOID(context.gpu->check_launches());
       }
       // The host's copies of the batch are read by what is queued.

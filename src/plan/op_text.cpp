@@ -186,7 +186,9 @@ std::string OpText::of(const Op& op) const {
             return fmt::format("disk, {} -> {}", piece(body.piece), name(body.staging));
           },
           [&](const CopyIn& body) {
-            return fmt::format("{} -> {}", name(body.staging), piece(body.piece));
+            return fmt::format("{}{} -> {}", name(body.staging),
+                               body.twin == no_buffer ? std::string() : " or " + name(body.twin),
+                               piece(body.piece));
           },
       },
       op.body);

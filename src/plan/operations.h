@@ -231,16 +231,20 @@ struct Save {
   StatePiece piece;
   BufferId staging = no_buffer;
 };
-/// The piece is read from a model folder or checkpoint into `staging` ...
+/// The piece is read from a model folder or checkpoint into `staging`, as f32 or, where it is kept in the type of its home,
+/// in that ...
 struct Load {
   StatePiece piece;
   BufferId staging = no_buffer;
+  BufferId state = no_buffer;  // the home that it is for: its type counts
 };
-/// ... and from there into its home.
+/// ... and from there into its home; into the twin of a home that already holds the piece, from there if it came in that
+/// home's type, which has lost nothing.
 struct CopyIn {
   StatePiece piece;
   BufferId staging = no_buffer;
   BufferId state = no_buffer;
+  BufferId twin = no_buffer;
 };
 
 using OpBody =

@@ -122,6 +122,7 @@ void for_each_use(const Schedule& schedule, const Op& op, Visit&& visit) {
                  [&](const Load& body) { write(body.staging); },
                  [&](const CopyIn& body) {
                    read(body.staging);
+                   if (body.twin != no_buffer) read(body.twin);
                    change(body.state);
                  },
              },

@@ -38,7 +38,8 @@ bool is_sharded(const plan::Unit& unit, StatePart part) {
   return part == StatePart::weights ? unit.weights_sharded : unit.optimizer_sharded;
 }
 
-// About five hundred pieces per part of a rank's state, within 256 Ki and 4 Mi elements.
+// About five hundred pieces per part of a rank's state, within 256 Ki and 16 Mi elements: a large model is read from
+// memory by all threads at once, which takes about as long to begin as to read a megabyte.
 std::int64_t piece_elements(const plan::Schedule& schedule) {
   std::int64_t total = 0;
   std::int64_t largest = 1;
@@ -46,7 +47,7 @@ std::int64_t piece_elements(const plan::Schedule& schedule) {
     total += unit.shard_elements;
     largest = std::max(largest, unit.shard_elements);
   }
-  const std::int64_t piece = std::clamp<std::int64_t>(total / 512, 256 * kibibyte, 4 * mebibyte);
+  const std::int64_t piece = std::clamp<std::int64_t>(total / 512, 256 * kibibyte, 16 * mebibyte);
   return std::min(round_up(piece, 1024), largest);
 }
 
@@ -150,7 +151,8 @@ class StateSegments {
     std::size_t slot = 0;
     for_each_piece(id, unit, part, [&](const plan::StatePiece& piece) {
       const BufferId staging = ring_[slot++ % ring_.size()];
-      push(ops, plan::Load{.piece = piece, .staging = staging}, "read", piece);
+      push(ops, plan::Load{.piece = piece, .staging = staging, .state = home_of(unit, part)},
+           "read", piece);
       push(ops, plan::CopyIn{.piece = piece, .staging = staging, .state = home_of(unit, part)},
            "copy in", piece);
       // Weights and master copy come from the same values: master exactly, weights rounded once.
@@ -159,7 +161,11 @@ class StateSegments {
       if (!twins) return;
       plan::StatePiece twin = piece;
       twin.part = part == StatePart::weights ? StatePart::master : StatePart::weights;
-      push(ops, plan::CopyIn{.piece = twin, .staging = staging, .state = home_of(unit, twin.part)},
+      push(ops,
+           plan::CopyIn{.piece = twin,
+                        .staging = staging,
+                        .state = home_of(unit, twin.part),
+                        .twin = home_of(unit, part)},
            "copy in", twin);
     });
   }

@@ -152,11 +152,15 @@ class Measurement {
     std::vector<std::string> notes;
     constexpr double limit_s = 30;
     UK_TRY_VOID(recall_matmuls(files, nullptr, matmul_cache_folder(), limit_s, notes));
+    // Twice: the first time chooses algorithms and takes the card from rest to the clocks that it holds under load.
+    const auto rates = report_.rates;
     kernels::cuda_time_matmuls(limit_s);
     const Result<void> made = products(gpu_products, table, memory, DType::bf16, queue);
     kernels::cuda_time_matmuls(0);
     UK_TRY_VOID(made);
     keep_matmuls(files, matmul_cache_folder());
+    report_.rates = rates;
+    UK_TRY_VOID(products(gpu_products, table, memory, DType::bf16, queue));
 
     const TensorView from = matrix(memory, DType::f32, 1, copied_bytes / 4);
     const TensorView to = matrix(memory + copied_bytes, DType::f32, 1, copied_bytes / 4);
@@ -276,7 +280,7 @@ Result<BenchHardwareReport> bench_hardware(const BenchHardwareRequest& request) 
   UK_TRY(gpu, choose_gpu(run, {.rank = 0, .rank_count = 1}, notes));
   spec::HardwareSpec machine = spec::this_machine();
   if (gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, 1));
+    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, 1, true));
     machine = std::move(with_its_gpu);
   }
   const int cores = machine.cores;

@@ -46,8 +46,8 @@ ModelFolderSource::ModelFolderSource(io::FileSystem& files, io::ModelFiles model
       chunks_(static_cast<std::size_t>(thread_count), std::vector<std::byte>(chunk_bytes)),
       results_(chunks_.size()) {}
 
-Result<void> ModelFolderSource::read(const plan::UnitTensor& tensor, plan::StatePart part,
-                                     std::int64_t begin, std::int64_t end, float* into) {
+Result<ModelFolderSource::Place> ModelFolderSource::find(const plan::UnitTensor& tensor,
+                                                         plan::StatePart part) {
   UK_CHECK(part == plan::StatePart::weights, "a model folder holds weights only");
   const auto found = model_.find(tensor.name);
   if (!found)
@@ -68,29 +68,58 @@ Result<void> ModelFolderSource::read(const plan::UnitTensor& tensor, plan::State
     UK_TRY(opened, files_.open(found->path));
     file = open_.emplace(found->path, std::move(opened)).first;
   }
-  bytes_read_ += bytes_of(*entry.type, end - begin);
+  return Place{.file = &file->second, .entry = entry};
+}
+
+template <class Read>
+Result<void> ModelFolderSource::read_in_parts(std::int64_t begin, std::int64_t end, Read&& read) {
   const auto slots = static_cast<std::int64_t>(chunks_.size());
   const std::int64_t share = (end - begin + slots - 1) / slots;
   pool_.parallel_for(slots, [&](std::int64_t slot) {
     const std::int64_t from = std::min(end, begin + slot * share);
-    const auto place = static_cast<std::size_t>(slot);
-    results_[place] = read_range(file->second, entry, from, std::min(end, from + share),
-                                 into + (from - begin), place);
+    results_[static_cast<std::size_t>(slot)] =
+        read(static_cast<std::size_t>(slot), from, std::min(end, from + share));
   });
   for (Result<void>& result : results_) UK_TRY_VOID(std::move(result));
   return {};
 }
 
-Result<void> ModelFolderSource::read_range(const io::File& file, const io::TensorEntry& entry,
-                                           std::int64_t begin, std::int64_t end, float* into,
-                                           std::size_t slot) {
-  const DType type = *entry.type;
+Result<void> ModelFolderSource::read(const plan::UnitTensor& tensor, plan::StatePart part,
+                                     std::int64_t begin, std::int64_t end, float* into) {
+  UK_TRY(place, find(tensor, part));
+  bytes_read_ += bytes_of(*place.entry.type, end - begin);
+  return read_in_parts(begin, end, [&](std::size_t slot, std::int64_t from, std::int64_t to) {
+    return widen_range(place, from, to, into + (from - begin), slot);
+  });
+}
+
+DType ModelFolderSource::held_type(const plan::UnitTensor& tensor, plan::StatePart) const {
+  const auto found = model_.find(tensor.name);
+  return found && found->entry.type ? *found->entry.type : DType::f32;
+}
+
+Result<void> ModelFolderSource::read_held(const plan::UnitTensor& tensor, plan::StatePart part,
+                                          std::int64_t begin, std::int64_t end, std::byte* into) {
+  UK_TRY(place, find(tensor, part));
+  const DType type = *place.entry.type;
+  bytes_read_ += bytes_of(type, end - begin);
+  return read_in_parts(begin, end, [&](std::size_t, std::int64_t from, std::int64_t to) {
+    const auto bytes = static_cast<std::size_t>(bytes_of(type, to - from));
+    return place.file->read(std::span(into + bytes_of(type, from - begin), bytes),
+                            place.entry.begin + bytes_of(type, from));
+  });
+}
+
+Result<void> ModelFolderSource::widen_range(const Place& place, std::int64_t begin,
+                                            std::int64_t end, float* into, std::size_t slot) {
+  const DType type = *place.entry.type;
   std::vector<std::byte>& chunk = chunks_[slot];
   const std::int64_t chunk_elements = chunk_bytes * 8 / bits_of(type);
   for (std::int64_t at = begin; at < end; at += chunk_elements) {
     const std::int64_t count = std::min(chunk_elements, end - at);
     const auto bytes = static_cast<std::size_t>(bytes_of(type, count));
-    UK_TRY_VOID(file.read(std::span(chunk.data(), bytes), entry.begin + bytes_of(type, at)));
+    UK_TRY_VOID(
+        place.file->read(std::span(chunk.data(), bytes), place.entry.begin + bytes_of(type, at)));
     widen(chunk.data(), type, count, into + (at - begin));
   }
   return {};

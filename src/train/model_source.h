@@ -12,19 +12,32 @@
 
 namespace underkeel::train {
 
-/// Reads ranges of tensors from safetensors files with pread, converting to f32 through a fixed buffer for each thread.
+/// Reads ranges of tensors from safetensors files with pread: as they are stored, or as f32 through a fixed buffer for each
+/// thread.
 class ModelFolderSource : public exec::StateSource {
  public:
   ModelFolderSource(io::FileSystem& files, io::ModelFiles model, int thread_count = 1);
   Result<void> read(const plan::UnitTensor& tensor, plan::StatePart part, std::int64_t begin,
                     std::int64_t end, float* into) override;
+  DType held_type(const plan::UnitTensor& tensor, plan::StatePart part) const override;
+  Result<void> read_held(const plan::UnitTensor& tensor, plan::StatePart part, std::int64_t begin,
+                         std::int64_t end, std::byte* into) override;
   /// Bytes read so far.
   std::int64_t bytes_read() const { return bytes_read_; }
 
  private:
+  struct Place {
+    const io::File* file = nullptr;
+    io::TensorEntry entry;
+  };
+  /// Where a tensor lies, once it is what the model needs.
+  Result<Place> find(const plan::UnitTensor& tensor, plan::StatePart part);
+  /// Elements [begin, end) in as many parts as there are threads: read(slot, begin of the part, its end).
+  template <class Read>
+  Result<void> read_in_parts(std::int64_t begin, std::int64_t end, Read&& read);
   /// Elements [begin, end) through chunk `slot`.
-  Result<void> read_range(const io::File& file, const io::TensorEntry& entry, std::int64_t begin,
-                          std::int64_t end, float* into, std::size_t slot);
+  Result<void> widen_range(const Place& place, std::int64_t begin, std::int64_t end, float* into,
+                           std::size_t slot);
 
   io::FileSystem& files_;
   io::ModelFiles model_;

@@ -31,29 +31,34 @@ Result<void> read_from(const Origin& origin, const Job& job, exec::Executor& exe
 
 }  // namespace
 
-Result<void> read_state(const Job& job, io::FileSystem& files, comm::Communicator& control,
-                        exec::Executor& executor) {
+Result<std::int64_t> read_state(const Job& job, io::FileSystem& files, comm::Communicator& control,
+                                exec::Executor& executor) {
   if (job.resume) {
     if (job.resume->weights_only) return read_weights(job, files, job.resume->checkpoint, executor);
     UK_TRY_VOID(verify_checkpoint(files, control, job.resume->checkpoint));
     CheckpointSource source(files, job.resume->checkpoint);
-    return read_from({source, job.resume->checkpoint.folder}, job, executor, SegmentKind::resume);
+    UK_TRY_VOID(
+        read_from({source, job.resume->checkpoint.folder}, job, executor, SegmentKind::resume));
+    return source.bytes_read();
   }
   if (job.run.train_from_scratch) {
     FreshSource source(job.model, job.run.seed);
-    return read_from({source, "new weights"}, job, executor, SegmentKind::load);
+    UK_TRY_VOID(read_from({source, "new weights"}, job, executor, SegmentKind::load));
+    return 0;
   }
   UK_TRY(model_files, io::open_model_files(files, job.model_folder.string()));
   // Where a GPU computes, the process's threads have nothing else to do, and the link is faster than one of them reads.
   ModelFolderSource source(files, std::move(model_files), job.gpu ? job.threads_per_rank : 1);
-  return read_from({source, job.model_folder.string()}, job, executor, SegmentKind::load);
+  UK_TRY_VOID(read_from({source, job.model_folder.string()}, job, executor, SegmentKind::load));
+  return source.bytes_read();
 }
 
-Result<void> read_weights(const Job& job, io::FileSystem& files, io::FoundCheckpoint checkpoint,
-                          exec::Executor& executor) {
+Result<std::int64_t> read_weights(const Job& job, io::FileSystem& files,
+                                  io::FoundCheckpoint checkpoint, exec::Executor& executor) {
   const std::string folder = checkpoint.folder;
   CheckpointSource source(files, std::move(checkpoint));
-  return read_from({source, folder}, job, executor, SegmentKind::load);
+  UK_TRY_VOID(read_from({source, folder}, job, executor, SegmentKind::load));
+  return source.bytes_read();
 }
 
 Result<TrainerState> read_trainer_state(io::FileSystem& files, const Resume& resume,

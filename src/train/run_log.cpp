@@ -271,6 +271,12 @@ Result<void> RunLog::notice(const std::string& text) {
   return events_->append(line.add("text", std::string_view(text)));
 }
 
+Result<void> RunLog::loaded(std::int64_t bytes, double elapsed_s) {
+  if (!options_.is_writer) return {};
+  JsonLine line = event("load", state_.step);
+  return events_->append(line.add("bytes", bytes).add("elapsed_s", elapsed_s));
+}
+
 Result<void> RunLog::finish(std::int64_t samples) {
   if (!options_.is_writer) return {};
   state_.elapsed_s = elapsed_s();

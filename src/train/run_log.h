@@ -101,6 +101,8 @@ class RunLog {
   Result<void> signal(int signal_number, std::int64_t step);
   /// A sentence for events.jsonl ("only 3 of 4 ranks ..."). Does not print.
   Result<void> notice(const std::string& text);
+  /// The state is where it is trained: what this rank read of it, and in what time.
+  Result<void> loaded(std::int64_t bytes, double elapsed_s);
 
   /// The run made all its steps: results, state and plots. `samples` over all epochs. An evaluation
   /// of the last step, before or after, goes into eval_results.json; one that comes after is no part

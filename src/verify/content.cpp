@@ -82,7 +82,7 @@ bool takes_own_part(const plan::Schedule& schedule, const plan::Op& op, BufferId
           [&](const plan::SumSquares& body) { return id == body.gradient; },
           [&](const plan::Update& body) { return schedule.unit(body.unit).optimizer_sharded; },
           [&](const plan::CopyOut& body) { return id == body.state; },
-          [&](const plan::CopyIn& body) { return id == body.state; },
+          [&](const plan::CopyIn& body) { return id == body.state || id == body.twin; },
           [](const auto&) { return false; }},
       op.body);
 }
