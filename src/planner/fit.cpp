@@ -109,8 +109,19 @@ Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
     device = {std::max<std::int64_t>(0, machine.gpu_mem_bytes - gpu_reserve_bytes),
               fmt::format("the GPU's {} less {} for its driver",
                           format_bytes(machine.gpu_mem_bytes), format_bytes(gpu_reserve_bytes))};
-  if (run.device_budget_bytes && (!device || *run.device_budget_bytes < device->size_bytes))
-    device = {*run.device_budget_bytes, "underkeel.memory.device"};
+  if (run.device_budget_bytes) {
+    // On a GPU the budget is for all that the run takes of the card, as the card's own memory is.
+    const std::int64_t reserve_bytes = room.device_is_host ? 0 : gpu_reserve_bytes;
+    const std::int64_t budget_bytes =
+        std::max<std::int64_t>(0, *run.device_budget_bytes - reserve_bytes);
+    if (!device || budget_bytes < device->size_bytes)
+      device = {
+          budget_bytes,
+          reserve_bytes == 0
+              ? std::string("underkeel.memory.device")
+              : fmt::format("underkeel.memory.device: {} less {} for the GPU's driver",
+                            format_bytes(*run.device_budget_bytes), format_bytes(reserve_bytes))};
+  }
   if (machine.host_ram_bytes > 0) room.node = {machine.host_ram_bytes, "what the machine has"};
   if (run.host_budget_bytes && (!room.node || *run.host_budget_bytes < room.node->size_bytes))
     room.node = {*run.host_budget_bytes, "underkeel.memory.host"};

@@ -299,7 +299,7 @@ TEST_F(Fit, TakesTheTighterOfTheRunsBudgetAndTheMachines) {
   };
 
   EXPECT_EQ(device({}), 79 * gibibyte);
-  EXPECT_EQ(device({"underkeel.memory.device=40GiB"}), 40 * gibibyte);
+  EXPECT_EQ(device({"underkeel.memory.device=40GiB"}), 39 * gibibyte);
   EXPECT_EQ(device({"underkeel.memory.device=100GiB"}), 79 * gibibyte);
   EXPECT_EQ(room_of(read({}).run, machine, {}).node->size_bytes, 256 * gibibyte);
 }
