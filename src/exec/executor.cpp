@@ -15,8 +15,10 @@
 #include "exec/bind.h"
 #include "exec/collective_watch.h"
 #include "exec/gpu_lanes.h"
+#include "exec/guard.h"
 #include "exec/lane.h"
 #include "exec/noise.h"
+#include "exec/products_alone.h"
 #include "exec/share_products.h"
 #include "exec/warm_up.h"
 #include "plan/lifetimes.h"
@@ -132,6 +134,7 @@ struct Executor::State {
   void keep(const Result<void>& result) {
     if (!result) record_failure(result.error());
   }
+  bool is_guarded() const { return plan.layout.guard_bytes > 0; }
   Result<void> wait_for_idle();
   Running& free_slot();
   void submit(Running& now);
@@ -159,7 +162,7 @@ Result<void> Executor::State::take_arenas() {
                   : pinned ? Arena::make_pinned(size_bytes, name, *options.gpu)
                            : Arena::make(size_bytes, name));
     arenas[space] = std::move(arena);
-    if (!on_gpu) poison(arenas[space].data(), arenas[space].size_bytes());
+    if (!on_gpu && !is_guarded()) poison(arenas[space].data(), arenas[space].size_bytes());
     live[space] = plan.persistent_bytes[space];
   }
   return {};
@@ -200,6 +203,11 @@ Result<void> Executor::State::prepare() {
   no_pool = std::make_unique<device::ThreadPool>(1);
   outputs.totals.reserve(static_cast<std::size_t>(plan.world_size * plan::total_count));
   if (options.gpu != nullptr) UK_TRY_VOID(prepare_gpu());
+  if (is_guarded()) {
+    device::Queue host = device::Queue::on_cpu(*no_pool);
+    UK_TRY_VOID(
+        fill_guarded(context(), gpu_lanes ? gpu_lanes->queue(index(lanes::compute)) : host));
+  }
   if (!options.serial)
     for (auto& thread : threads) thread = std::make_unique<LaneThread>();
   return {};
@@ -232,7 +240,7 @@ void Executor::State::begin_life(const Running& now, plan::BufferId id) {
 void Executor::State::end_life(plan::BufferId id) {
   const plan::Buffer& buffer = plan.schedule.buffer(id);
   const auto space = index(buffer.space);
-  if (!options.serial && !arenas[space].is_on_gpu())
+  if (!options.serial && !is_guarded() && !arenas[space].is_on_gpu())
     poison(arenas[space].data() + plan.layout.offset_bytes[index(id)], buffer.size_bytes);
   live[space] -= buffer.size_bytes;
 }
@@ -245,13 +253,15 @@ void Executor::State::run_one(Running& now, std::size_t position, std::size_t la
     // Half of the operations are held back, by up to a millisecond.
     if ((word & 1) != 0) std::this_thread::sleep_for(std::chrono::microseconds(word >> 22));
   }
+  device::Queue host = device::Queue::on_cpu(lane == index(lanes::compute) ? *pool : *no_pool);
   if (const plan::BufferId id = plan::acquired_by(op); id != plan::no_buffer) {
     begin_life(now, id);
+    if (is_guarded())
+      keep(fill_guarded(now.context, id, gpu_lanes ? gpu_lanes->queue(lane) : host));
   } else if (const plan::BufferId gone = plan::released_by(op); gone != plan::no_buffer) {
     end_life(gone);
   } else {
-    device::Queue on_cpu = device::Queue::on_cpu(lane == index(lanes::compute) ? *pool : *no_pool);
-    device::Queue& queue = gpu_lanes ? gpu_lanes->queue(lane) : on_cpu;
+    device::Queue& queue = gpu_lanes ? gpu_lanes->queue(lane) : host;
     Result<void> result = run_operation(now.context, op, queue);
     if (result && gpu_lanes && options.serial) result = gpu_lanes->gpu().synchronize(queue);
     if (result && gpu_lanes) result = gpu_lanes->gpu().check_launches();
@@ -299,7 +309,7 @@ void Executor::State::run_serially(Running& now) {
         call(now.context.data(id), plan.schedule.buffer(id).size_bytes);
       });
     };
-    const bool watches = poisoning_works() && !gpu_lanes;
+    const bool watches = poisoning_works() && !gpu_lanes && !is_guarded();
     if (watches) each_used(unpoison);
     // An Acquire counts while it runs, a Release no longer.
     run_one(now, i, index(op.lane));
@@ -410,39 +420,11 @@ Result<Executor::ProductsTime> Executor::run_products(plan::SegmentKind kind, co
   context.outputs = &s.outputs;
   context.rows = static_cast<std::int64_t>(inputs.tokens.size());
   context.class_rows = class_of(s.plan.schedule, *segment, context.rows);
-  device::Queue& queue = s.gpu_lanes->queue(index(lanes::compute));
   UK_TRY_VOID(s.options.gpu->use());
   // Made once: the GPU would rest, and be quicker afterwards, while the host draws numbers.
   if (s.noise.empty()) s.noise = noise_block();
-  std::vector<const plan::Op*> feeds;
-  std::vector<const plan::Op*> products;
-  for (const plan::Op& op : segment->ops) {
-    const auto* body = std::get_if<plan::Compute>(&op.body);
-    if (body != nullptr &&
-        (body->kernel == plan::Kernel::matmul || body->kernel == plan::Kernel::attention_forward ||
-         body->kernel == plan::Kernel::attention_backward))
-      products.push_back(&op);
-    if (std::holds_alternative<plan::Feed>(op.body)) feeds.push_back(&op);
-  }
-  ProductsTime took;
-  const std::size_t piece = (products.size() + static_cast<std::size_t>(how.pieces) - 1) /
-                            static_cast<std::size_t>(how.pieces);
-  for (std::size_t begin = 0; begin < products.size(); begin += piece) {
-    UK_TRY_VOID(fill_with_noise(context, s.noise, true, queue));
-    const auto began = std::chrono::steady_clock::now();
-    // Attention reads where sequences begin.
-    for (const plan::Op* feed : feeds) UK_TRY_VOID(run_operation(context, *feed, queue));
-    for (std::size_t i = begin; i < std::min(begin + piece, products.size()); ++i)
-      UK_TRY_VOID(run_operation(context, *products[i], queue));
-    UK_TRY_VOID(s.options.gpu->check_launches());
-    UK_TRY_VOID(s.options.gpu->synchronize(queue));
-    took.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    if (!how.looks_for_overflow) continue;
-    UK_TRY(share, share_not_finite(context, queue));
-    // Halves of f32 numbers look so once in 256.
-    took.overflowed = took.overflowed || share > 0.01;
-  }
-  return took;
+  return run_products_alone(context, *segment, s.noise, how,
+                            s.gpu_lanes->queue(index(lanes::compute)));
 }
 
 Result<void> Executor::drain() {
@@ -455,6 +437,14 @@ Result<void> Executor::State::wait_for_idle() {
   if (gpu_lanes && !failed) keep(gpu_lanes->drain());
   if (auto reason = failure()) return tl::unexpected(*std::move(reason));
   return {};
+}
+
+Result<void> Executor::check_guards() {
+  State& s = *state_;
+  if (!s.is_guarded()) return {};
+  device::Queue host = device::Queue::on_cpu(*s.no_pool);
+  return exec::check_guards(s.context(),
+                            s.gpu_lanes ? s.gpu_lanes->queue(index(lanes::compute)) : host);
 }
 
 bool Executor::idle() const {
@@ -501,7 +491,7 @@ void Executor::read_buffer(plan::BufferId id, std::int64_t begin_bytes,
   }
   unpoison(begin, size_bytes);
   std::copy(begin, begin + size_bytes, into.begin());
-  if (state_->options.serial) poison(begin, size_bytes);
+  if (state_->options.serial && !state_->is_guarded()) poison(begin, size_bytes);
 }
 
 }  // namespace underkeel::exec

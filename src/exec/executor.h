@@ -70,6 +70,8 @@ class Executor {
 
   /// Returns when nothing is in flight any more.
   Result<void> drain();
+  /// In the guard layout, after drain(): whether nothing was written behind a buffer. Else nothing.
+  Result<void> check_guards();
   /// Whether the entries of earlier segments have all ended; never waits.
   bool idle() const;
 

@@ -15,6 +15,7 @@ struct ArenaLayout {
   std::vector<std::int64_t> offset_bytes;                     // by buffer
   std::array<std::int64_t, memory_space_count> size_bytes{};  // by space
   std::int64_t alignment_bytes = 64;
+  std::int64_t guard_bytes = 0;  // behind every buffer; then no two buffers share bytes
 };
 
 /// Bytes allowed in a memory space, and why.

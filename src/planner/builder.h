@@ -132,7 +132,10 @@ void add_edges(plan::Schedule& schedule, const plan::ArenaLayout& layout);
 void build_program(plan::Schedule& schedule, bool reloads);
 
 /// Offsets for every buffer. Persistent ones lie below, transient ones above, segment by segment.
-plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes);
+plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes,
+                                 std::int64_t room_behind_bytes = 0);
+/// Behind a buffer in the guard layout: more than the widest access of any kernel.
+constexpr std::int64_t guard_bytes = 4096;
 
 /// What was chosen where the request left a choice, with the alternatives in numbers: the request's own first.
 std::vector<plan::Decision> decisions_of(const Request& request, const plan::Schedule& schedule);

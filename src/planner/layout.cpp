@@ -1,7 +1,8 @@
 // Assigns every buffer an offset inside the arena of its memory space.
 // Persistent buffers lie below, in the order they were made; transient ones above them, laid out for each
 // segment on its own over the same bytes. Best fit in order of time, then, where that wastes more than
-// 2%, greedy by size; the smaller of the two is kept.
+// 2%, greedy by size; the smaller of the two is kept. In the guard layout, which is for finding wrong accesses, every
+// buffer has bytes of its own.
 // Not here: choosing the space (units, state), proving the result (verify/).
 
 #include <algorithm>
@@ -136,10 +137,20 @@ void place(std::vector<Tenant>& tenants) {
 
 }  // namespace
 
-plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes) {
+plan::ArenaLayout lay_out_arenas(const plan::Schedule& schedule, std::int64_t alignment_bytes,
+                                 std::int64_t room_behind_bytes) {
   plan::ArenaLayout layout;
   layout.alignment_bytes = alignment_bytes;
+  layout.guard_bytes = room_behind_bytes;
   layout.offset_bytes.assign(schedule.buffers.size(), -1);
+  if (room_behind_bytes > 0) {
+    for (std::size_t i = 0; i < schedule.buffers.size(); ++i) {
+      std::int64_t& end = layout.size_bytes[index(schedule.buffers[i].space)];
+      layout.offset_bytes[i] = end;
+      end += round_up(schedule.buffers[i].size_bytes + room_behind_bytes, alignment_bytes);
+    }
+    return layout;
+  }
   std::array<std::int64_t, plan::memory_space_count> base{};
   for (std::size_t i = 0; i < schedule.buffers.size(); ++i) {
     const plan::Buffer& buffer = schedule.buffers[i];

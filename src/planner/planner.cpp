@@ -313,7 +313,8 @@ plan::Plan make_plan_with(const Request& request, Segments wanted) {
   }
   plan::Plan plan;
   // Cache lines; on a GPU what the matrix library assumes.
-  plan.layout = lay_out_arenas(schedule, request.on_gpu ? 256 : 64);
+  plan.layout =
+      lay_out_arenas(schedule, request.on_gpu ? 256 : 64, request.guards_buffers ? guard_bytes : 0);
   add_edges(schedule, plan.layout);
   estimate_costs(schedule, request);
   plan.schedule = std::move(builder.schedule);
@@ -391,6 +392,7 @@ Request request_of(const spec::ModelSpec& model, const spec::RunConfig& run,
   spec::resolve_auto(resolved, model.width);
   request.bounds = resolved.zero;
   request.reloads = run.evaluation.loads_best_at_end;
+  request.guards_buffers = run.guards_buffers;
   return request;
 }
 

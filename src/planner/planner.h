@@ -34,7 +34,8 @@ struct Request {
   std::int64_t accumulation_steps = 1;
   bool train = true;
   bool save = true;
-  bool reloads = false;  // weights are loaded again after the last update: the best model's
+  bool guards_buffers = false;  // lay buffers out apart, with room behind each that nothing writes
+  bool reloads = false;         // weights are loaded again after the last update: the best model's
   spec::OptimizerConfig optimizer;
   spec::ZeroConfig bounds;
   std::int64_t overhead_bytes = 0;        // of the process, measured or from a table

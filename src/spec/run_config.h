@@ -200,6 +200,7 @@ struct RunConfig {
   int threads_per_rank = 0;     // 0: cores / ranks on the node
   /// On a GPU: at most so long to time the matrix library's algorithms; 0: its first proposals.
   double matmul_timing_s = 30;
+  bool guards_buffers = false;  // underkeel.guard: the guard layout, to find wrong accesses
   double collective_time_limit_s = 1800;
   double save_time_limit_s = 1800;
   std::optional<std::int64_t> device_budget_bytes;

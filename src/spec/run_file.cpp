@@ -72,11 +72,12 @@ void sort_other_keys(RunReading& reading) {
     return std::any_of(table.begin(), table.end(),
                        [&](const RunKey& candidate) { return candidate.key == key; });
   };
-  constexpr std::array<std::string_view, 10> underkeel_keys = {"ranks",
+  constexpr std::array<std::string_view, 11> underkeel_keys = {"ranks",
                                                                "threads",
                                                                "device",
                                                                "memory",
                                                                "recompute",
+                                                               "guard",
                                                                "matmul_timing",
                                                                "collective_time_limit",
                                                                "packing_attention",

@@ -144,6 +144,7 @@ void read_underkeel(RunReading& reading) {
   run.matmul_timing_s =
       top.keep("matmul_timing", fields.number("matmul_timing", {.least = 0, .most = 3600}),
                run.matmul_timing_s);
+  run.guards_buffers = top.keep("guard", fields.boolean("guard"), run.guards_buffers);
   read_recompute(top, run);
   read_data_keys(top, run.data);
   run.collective_time_limit_s =

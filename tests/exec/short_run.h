@@ -157,6 +157,7 @@ inline Trace run(const plan::Plan& plan, EngineOptions options, bool save_betwee
     save.sink = &sink;
     value_of(rank.executor.run(plan::SegmentKind::save, save));
     value_of(rank.executor.drain());
+    value_of(rank.executor.check_guards());
   });
   return trace;
 }
