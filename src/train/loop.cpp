@@ -15,6 +15,7 @@
 #include "comm/fault.h"
 #include "data/batch.h"
 #include "train/evaluation.h"
+#include "train/last_resort.h"
 #include "train/learning_rate.h"
 #include "train/log_options.h"
 #include "train/matmul_memory.h"
@@ -58,6 +59,8 @@ class RankLoop {
         progress_(progress_of_rank(control.rank())) {}
 
   Result<void> run();
+  /// After a failure, before anything is torn down: tells the other ranks, and ends what the GPU waits for.
+  void give_up(const Error& error);
 
  private:
   bool is_first() const { return control_.rank() == 0; }
@@ -115,6 +118,15 @@ Result<std::vector<double>> RankLoop::exchange(std::initializer_list<double> own
   return all;
 }
 
+void RankLoop::give_up(const Error& error) {
+  // Ranks that are threads are ended by the thread that waits for them.
+  constexpr double grace_s = 10;
+  if (device_.collectives && job_.ranks_in_process == 1) end_process_after(grace_s, error);
+  collectives_.abort(error);
+  control_.abort(error);
+  if (device_.collectives) device_.collectives->abort();
+}
+
 Result<void> RankLoop::load() {
   UK_TRY_VOID(enter("load"));
   exec::ExecutorOptions options;
@@ -148,7 +160,9 @@ Result<void> RankLoop::load() {
   saver_ =
       std::make_unique<Saver>(job_, files_, collectives_, control_, *executor_, log_, *memory_);
   if (job_.resume) UK_TRY_VOID(memory_->begin(MemoryPhase::resume, job_.resume->progress.step));
-  UK_TRY_VOID(read_state(job_, files_, control_, *executor_));
+  const double reading_since_s = steady_now_s();
+  UK_TRY(bytes, read_state(job_, files_, control_, *executor_));
+  UK_TRY_VOID(log_.loaded(bytes, steady_now_s() - reading_since_s));
   if (job_.resume && job_.resume->weights_only && is_first())
     UK_TRY_VOID(log_.notice("resumed with weights only: the optimizer's moments start from zero"));
   return memory_->end();
@@ -213,6 +227,8 @@ Result<void> RankLoop::finish() {
   if (job_.run.zero.gather_weights_on_save) UK_TRY_VOID(saver_->save_model(step_));
   UK_TRY_VOID(log_.finish(samples_seen_));
   if (job_.run.evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
+  UK_TRY_VOID(executor_->drain());
+  UK_TRY_VOID(executor_->check_guards());
   progress_.end();
   UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
   if (saver_->error()) return tl::unexpected(*saver_->error());
@@ -521,7 +537,9 @@ Result<void> run_rank(const Job& job, io::FileSystem& files, comm::Communicator&
   if (control.world_size() > 1 && control.rank() <= 1)
     teller.emplace(std::vector<const comm::Communicator*>{&collectives, &control});
   RankLoop loop(job, files, collectives, control, std::move(sampler), std::move(log));
-  return loop.run();
+  Result<void> result = loop.run();
+  if (!result && result.error().code != ErrorCode::stopped) loop.give_up(result.error());
+  return result;
 }
 
 }  // namespace underkeel::train
