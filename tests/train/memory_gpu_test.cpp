@@ -152,5 +152,32 @@ TEST_F(MemoryOfAGpu, HoldsPiecesOfTheLogitsOfALargeVocabulary) {
   EXPECT_LT(most[1] - most[0], std::int64_t{2048} * 151'936 * 4 / 4);
 }
 
+TEST_F(MemoryOfAGpu, StaysUnderABudgetWithAllThatTheDriverTakes) {
+  const RunnableCase made = complete_case("save_between_epochs", {.zero_stage = 2});
+  constexpr std::int64_t budget = std::int64_t{1280} * 1024 * 1024;
+
+  const Watched watched = watch(made, {.flags = {"--memory", "device=1280MiB"}});
+
+  expect_sealed(watched);
+  EXPECT_LE(watched.most(), budget);
+  EXPECT_LE(*std::max_element(watched.loading.begin(), watched.loading.end()), budget);
+}
+
+// Out of memory in the first update is what people meet: the moments come with it. Here they are there from the start, and
+// what does not fit is told before the card is asked for anything.
+TEST_F(MemoryOfAGpu, HoldsTheMomentsBeforeTheFirstUpdateOrIsRefused) {
+  const RunnableCase made = complete_case("activations_above_state", {.zero_stage = 2});
+
+  const Watched one_step = watch(made, {.output = made.folder / "one", .changes = {"max_steps=1"}});
+  const Watched refused =
+      watch(made, {.output = made.folder / "none", .flags = {"--memory", "device=1025MiB"}});
+
+  EXPECT_EQ(one_step.ended.exit_code, 0) << one_step.ended.output;
+  EXPECT_EQ(refused.ended.exit_code, 2);
+  EXPECT_THAT(refused.ended.output, testing::HasSubstr("allowed 1.0 MiB"));
+  EXPECT_THAT(refused.ended.output, testing::HasSubstr("optimizer"));
+  EXPECT_TRUE(refused.running.empty());
+}
+
 }  // namespace
 }  // namespace underkeel::test
