@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 
 enum class Ranks { threads, processes };
 
+constexpr std::int64_t page_bytes = 4096;  // the kernel counts resident memory in whole pages
+
 struct TrainOptions {
   int ranks = 1;
   Ranks as = Ranks::threads;

@@ -12,8 +12,6 @@
 namespace underkeel::test {
 namespace {
 
-constexpr std::int64_t page_bytes = 4096;  // the kernel counts whole pages
-
 /// One epoch of 200 texts, 4 a micro-batch, in f32 at a rate that does not know the end of the run.
 class UnequalTexts : public testing::Test {
  protected:

@@ -88,7 +88,6 @@ TEST(LongestComesLast, IsPlannedForAndEndsUnderThePlan) {
   ASSERT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("longest 2,048"));
   const auto memory = nlohmann::json::parse(read_text(made.output / "memory.json"));
-  constexpr std::int64_t page_bytes = 4096;  // the kernel counts whole pages
   const auto& device = memory["ranks"][0]["spaces"]["device"];
   EXPECT_NEAR(device["measured_peak_bytes"], device["planned_peak_bytes"], page_bytes);
   // A batch of average length would need far less: planning for it would have failed at the end.
