@@ -46,6 +46,7 @@ ShardRange Context::own_shard(const plan::Unit& unit) const {
 
 std::int64_t class_of(const plan::Schedule& schedule, const plan::Segment& segment,
                       std::int64_t rows) {
+  if (segment.max_rows == 0) return 0;  // it computes on no batch
   UK_CHECK(rows <= segment.max_rows,
            fmt::format("a micro-batch of {} rows: segment {} is planned for {} at most", rows,
                        plan::name_of(segment.kind), segment.max_rows));

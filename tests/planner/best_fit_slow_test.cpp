@@ -63,6 +63,7 @@ class Prepared {
   Room room(const spec::RunConfig& run) const {
     return room_of(run, wide_.machine, question(run).placement);
   }
+  bool is_on_cards() const { return wide_.machine.gpus_per_node > 0; }
   std::int64_t device_bytes(const spec::RunConfig& run) const {
     return make_plan_on(question(run)).layout.size_bytes[index(MemorySpace::device)];
   }
@@ -101,12 +102,18 @@ spec::HardwareSpec cards() {
   return machine;
 }
 
+/// A budget that leaves a rank's arena so much: of a card 1 GiB is its driver's.
+std::string budget_of(const Prepared& setup, std::int64_t device_bytes) {
+  const std::int64_t for_driver = setup.is_on_cards() ? gibibyte : 0;
+  return fmt::format("underkeel.memory.device={}", device_bytes + for_driver);
+}
+
 /// Budgets between what the smallest and what the present settings need.
 std::vector<std::string> budgets(const Prepared& setup) {
   const std::int64_t all = setup.device_bytes(setup.read({"underkeel.recompute=none"}));
   std::vector<std::string> words;
   for (const std::int64_t percent : {40, 60, 80, 130})
-    words.push_back(fmt::format("underkeel.memory.device={}", all * percent / 100));
+    words.push_back(budget_of(setup, all * percent / 100));
   return words;
 }
 
@@ -206,8 +213,7 @@ TEST(BestFit, SaysWhatTheOthersWouldDo) {
   const Prepared setup({.ranks = 8, .more = four_by_two, .machine = cards()});
   const std::int64_t all = setup.device_bytes(setup.read({"underkeel.recompute=none"}));
 
-  const BestFit found =
-      setup.best(setup.read({fmt::format("underkeel.memory.device={}", all * 3 / 5)}));
+  const BestFit found = setup.best(setup.read({budget_of(setup, all * 3 / 5)}));
 
   ASSERT_FALSE(found.rows.empty());
   std::vector<std::string> subjects;
