@@ -153,7 +153,7 @@ Result<void> run(const Words& words, int& exit_code) {
     else
       question.paths.emplace_back(word);
   }
-  if (!words.hardware.empty()) question.paths.emplace_back(words.hardware);
+  question.hardware = words.hardware;
   UK_TRY(budgets, parse_budgets(words.memory));
   for (const SpaceBudget& budget : budgets)
     (budget.space == "device" ? question.device_budget_bytes : question.host_budget_bytes) =

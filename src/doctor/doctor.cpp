@@ -117,6 +117,24 @@ void tell_other_ranks(const Inputs& inputs, std::vector<Finding>& findings) {
                                 {"others", others}}});
 }
 
+/// Each rank needs a GPU of its own, with either engine.
+void tell_too_many_ranks(const Inputs& inputs, std::vector<Finding>& findings) {
+  if (!inputs.machine || inputs.machine->gpus_per_node == 0) return;
+  const std::int64_t on_node = inputs.machine->gpus_per_node;
+  const std::int64_t gpus = inputs.machine->nodes * on_node;
+  if (inputs.ranks.count <= gpus) return;
+  findings.push_back(
+      {.id = "more-ranks-than-gpus",
+       .severity = Severity::error,
+       .file = inputs.machine_file,
+       .key = "gpus_per_node",
+       .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
+                 {"source", inputs.ranks.source},
+                 {"gpus", fmt::format("{}", gpus)},
+                 {"on_node", fmt::format("{}", on_node)},
+                 {"nodes", fmt::format("{}", (inputs.ranks.count + on_node - 1) / on_node)}}});
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Question& question) {
@@ -132,6 +150,7 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
                                   {"on_node", fmt::format("{}", inputs.ranks.on_node)},
                                   {"source", inputs.ranks.source}}});
+  tell_too_many_ranks(inputs, findings);
   if (inputs.run) tell_other_ranks(inputs, findings);
   if (inputs.accelerate) append(findings, check_accelerate(*inputs.accelerate));
   if (inputs.deepspeed) {

@@ -20,6 +20,7 @@ class Gatherer {
       : question_(question), findings_(findings) {}
 
   Inputs gather() {
+    if (!question_.hardware.empty()) place_hardware();
     for (const fs::path& path : question_.paths) place(open_document(path, findings_));
     apply_changes();
     follow_run_file();
@@ -112,18 +113,38 @@ class Gatherer {
     inputs_.model = std::move(*model);
   }
 
+  /// What --hardware names is a machine or an error; no other file stands in for it.
+  void place_hardware() {
+    const std::size_t told = findings_.size();
+    const Document document = open_document(question_.hardware, findings_);
+    inputs_.machine_file = document.file;
+    if (document.kind == FileKind::hardware) return read_machine(document);
+    inputs_.machine_is_refused = true;
+    const bool is_told =
+        std::any_of(findings_.begin() + static_cast<std::ptrdiff_t>(told), findings_.end(),
+                    [](const Finding& each) { return each.severity == Severity::error; });
+    if (!is_told)
+      findings_.push_back({.id = "hardware-is-no-machine",
+                           .severity = Severity::error,
+                           .file = document.file,
+                           .key = "--hardware"});
+  }
+
   void read_machine(const Document& document) {
-    auto machine = spec::read_hardware_file(document.path);
-    if (!machine) return refuse("machine-broken", machine.error(), document.path);
-    if (inputs_.machine) {
+    if (inputs_.machine || inputs_.machine_is_refused) {
       findings_.push_back({.id = "file-passed-over",
                            .severity = Severity::warning,
                            .file = document.path,
                            .slots = {{"other", inputs_.machine_file}}});
       return;
     }
-    inputs_.machine = std::move(*machine);
     inputs_.machine_file = document.file;
+    auto machine = spec::read_hardware_file(document.path);
+    if (!machine) {
+      inputs_.machine_is_refused = true;
+      return refuse("machine-broken", machine.error(), document.path);
+    }
+    inputs_.machine = std::move(*machine);
   }
 
   /// A path in a run file counts from the working folder; where nothing is there, from the file's own folder.

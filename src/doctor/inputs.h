@@ -34,6 +34,8 @@ struct DataFigures {
 /// What was asked on the command line.
 struct Question {
   std::vector<std::filesystem::path> paths;
+  std::filesystem::path
+      hardware;  // of --hardware, which holds over a machine among `paths`; empty: none
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> device_budget_bytes;  // of one rank
   std::optional<std::int64_t> host_budget_bytes;    // of one node
@@ -67,6 +69,7 @@ struct Inputs {
   bool model_is_refused = false;
   std::optional<spec::HardwareSpec> machine;
   std::string machine_file;
+  bool machine_is_refused = false;  // one was described, and could not be read
   Ranks ranks;
 };
 

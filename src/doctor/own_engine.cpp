@@ -108,7 +108,7 @@ class OwnEngine {
     if (!readout->problems.empty()) {
       diagnosis_.underkeel.verdict = Verdict::fails;
       // Without the offload that is refused, the rest of the run can still be planned.
-      if (inputs_.model && only_offload_is_refused(readout->problems)) {
+      if (inputs_.model && knows_the_machine() && only_offload_is_refused(readout->problems)) {
         const auto question = fit_question(readout->run);
         append_alternatives(question);
       }
@@ -119,7 +119,12 @@ class OwnEngine {
                                      .engine = Engine::underkeel,
                                      .file = file_name(),
                                      .slots = {{"what", note}}});
-    if (inputs_.model) plan(readout->run);
+    if (!inputs_.model) return;
+    if (knows_the_machine()) return plan(readout->run);
+    diagnosis_.findings.push_back({.id = "underkeel-machine-unread",
+                                   .severity = Severity::warning,
+                                   .engine = Engine::underkeel,
+                                   .file = inputs_.machine_file});
   }
 
  private:
@@ -165,12 +170,29 @@ class OwnEngine {
                        });
   }
 
+  /// The described machine; else one with what the budgets give, a device budget being a GPU's; else this one.
+  spec::HardwareSpec machine_asked_of() const {
+    if (inputs_.machine) return *inputs_.machine;
+    spec::HardwareSpec machine = spec::this_machine();
+    if (question_.device_budget_bytes) {
+      machine = {.gpus_per_node = inputs_.ranks.on_node,
+                 .gpu_mem_bytes = *question_.device_budget_bytes};
+    }
+    if (question_.host_budget_bytes) machine.host_ram_bytes = *question_.host_budget_bytes;
+    return machine;
+  }
+
+  /// A machine that was described and not read is not replaced by this one.
+  bool knows_the_machine() const {
+    return !inputs_.machine_is_refused || question_.device_budget_bytes;
+  }
+
   planner::FitQuestion fit_question(spec::RunConfig& run) const {
     if (question_.device_budget_bytes) run.device_budget_bytes = question_.device_budget_bytes;
     if (question_.host_budget_bytes) run.host_budget_bytes = question_.host_budget_bytes;
     if (question_.data) run.data.samples = question_.data->sizes;
     spec::resolve_auto(run, inputs_.model->width);
-    const spec::HardwareSpec machine = inputs_.machine ? *inputs_.machine : spec::this_machine();
+    const spec::HardwareSpec machine = machine_asked_of();
     return {.model = *inputs_.model,
             .run = run,
             .machine = machine,

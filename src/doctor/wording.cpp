@@ -61,6 +61,7 @@ struct Counted {
 };
 constexpr Counted counted[] = {
     {" ranks", " rank"},
+    {" GPUs", " GPU"},
     {" keys", " key"},
     {" training samples", " training sample"},
     {" tensors are", " tensor is"},

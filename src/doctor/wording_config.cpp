@@ -297,6 +297,24 @@ constexpr std::array wordings = {
              "机器描述无法使用：{what}（{where}）"},
             {}},
     Wording{
+        "hardware-is-no-machine",
+        {"--hardware names a file that describes no machine", "--hardware 指的文件不是机器描述"},
+        {"name a hardware.yaml there, with host_ram_gib and, for GPUs, gpus_per_node and "
+         "gpu_mem_gib",
+         "请在此处写 hardware.yaml，其中有 host_ram_gib；有 GPU 时还有 gpus_per_node 和 "
+         "gpu_mem_gib"}},
+    Wording{"underkeel-machine-unread",
+            {"the machine description could not be read, so no plan is judged: this machine's "
+             "memory is not what was asked about",
+             "机器描述无法读取，因此不判断计划：所问的并不是本机的内存"},
+            {"mend the description, or give --memory device=SIZE,host=SIZE",
+             "请修正该描述，或给出 --memory device=SIZE,host=SIZE"}},
+    Wording{"more-ranks-than-gpus",
+            {"{ranks} ranks ({source}) on {gpus} GPUs: each rank needs one of its own",
+             "{ranks} 个 rank（{source}），只有 {gpus} 个 GPU：每个 rank 需要一个自己的 GPU"},
+            {"run at most {gpus} ranks, or describe {nodes} nodes of {on_node} GPUs",
+             "至多运行 {gpus} 个 rank，或描述 {nodes} 个各有 {on_node} 个 GPU 的节点"}},
+    Wording{
         "underkeel-refuses",
         {"`{key}`: underkeel train refuses it: {what}", "`{key}`：underkeel train 会拒绝：{what}"},
         {"{fix}", "{fix}"}},

@@ -1,0 +1,103 @@
+// Which machine a question is about: --hardware, budgets alone, and more ranks than it has GPUs.
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+#include "doctor/files.h"
+#include "doctor/shapes.h"
+
+namespace underkeel::doctor {
+namespace {
+
+constexpr std::string_view eight_gpus =
+    R"({"nodes": 1, "gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 512})";
+
+/// A 7B model, trained in full at stage 3.
+Files seven_billion() {
+  Files files;
+  files.write("model.json", model_json(llama_7b));
+  files.write("train.yaml",
+              "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\nbf16: true\n"
+              "cutoff_len: 256\nper_device_train_batch_size: 2\nlearning_rate: 1.0e-4\n");
+  files.write("ds_config.json",
+              R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+                  "train_batch_size": "auto", "bf16": {"enabled": true},
+                  "zero_optimization": {"stage": 3}})");
+  return files;
+}
+
+TEST(Machine, BudgetsAloneAreThoseOfGpus) {
+  Files files = seven_billion();
+  files.question.ranks = 8;
+  files.question.device_budget_bytes = 80 * gibibyte;
+  files.question.host_budget_bytes = 512 * gibibyte;
+
+  const Diagnosis fits = files.diagnose();
+  EXPECT_EQ(fits.underkeel.verdict, Verdict::runs) << messages(fits);
+  EXPECT_EQ(fits.deepspeed.verdict, Verdict::runs) << messages(fits);
+
+  files.question.device_budget_bytes = 8 * gibibyte;
+  const Diagnosis fails = files.diagnose();
+  EXPECT_EQ(fails.underkeel.verdict, Verdict::fails);
+  // 1 GiB of the 8 is the driver's.
+  EXPECT_NE(says(fails, "underkeel-does-not-fit").find("7.5 GB (7.0 GiB)"), std::string::npos)
+      << messages(fails);
+}
+
+TEST(Machine, ThatCannotBeReadIsNotReplacedByThisOne) {
+  Files files = seven_billion();
+  files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80})");  // no host_ram_gib
+  files.question.hardware = files.question.paths.back();
+  files.question.paths.pop_back();
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_EQ(found(diagnosis, "machine-broken").size(), 1u);
+  EXPECT_EQ(found(diagnosis, "underkeel-machine-unread").size(), 1u) << messages(diagnosis);
+  EXPECT_TRUE(found(diagnosis, "underkeel-does-not-fit").empty());
+  EXPECT_TRUE(found(diagnosis, "underkeel-state-does-not-fit").empty());
+}
+
+TEST(Machine, OfTheFlagHoldsOverOneAmongTheFiles) {
+  Files files = seven_billion();
+  files.write("small.json", R"({"gpus_per_node": 2, "gpu_mem_gib": 16, "host_ram_gib": 64})");
+  files.write("hardware.json", eight_gpus);
+  files.question.hardware = files.question.paths.back();
+  files.question.paths.pop_back();
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_NE(says(diagnosis, "ranks-counted").find("8 ranks"), std::string::npos);
+  EXPECT_NE(says(diagnosis, "file-passed-over").find("hardware.json is used"), std::string::npos);
+}
+
+TEST(Machine, OfTheFlagIsAnErrorWhenItIsAnotherFile) {
+  Files files = seven_billion();
+  files.question.hardware = files.at("model.json");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  ASSERT_EQ(found(diagnosis, "hardware-is-no-machine").size(), 1u) << messages(diagnosis);
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), 2);
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 2);
+}
+
+TEST(Machine, HasAGpuForEachRank) {
+  Files files = seven_billion();
+  files.write("hardware.json", eight_gpus);
+  files.question.ranks = 16;
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_EQ(says(diagnosis, "more-ranks-than-gpus"),
+            "16 ranks (--ranks) on 8 GPUs: each rank needs one of its own / run at most 8 ranks, "
+            "or describe 2 nodes of 8 GPUs");
+  EXPECT_EQ(diagnosis.deepspeed.verdict, Verdict::fails);
+  EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::fails);
+
+  files.question.ranks = 8;
+  EXPECT_TRUE(found(files.diagnose(), "more-ranks-than-gpus").empty());
+}
+
+}  // namespace
+}  // namespace underkeel::doctor
