@@ -82,6 +82,10 @@ ToEnd to_end(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
   return known;
 }
 
+bool saves(const FittingRun& row) {
+  return row.run.save.strategy != spec::Cadence::no;
+}
+
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
@@ -118,8 +122,8 @@ Json json_of(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
           {"evaluation_s", or_null(end.evaluation_s)},
           {"evaluations", or_null(end.evaluations)},
           {"saves", or_null(end.saves)},
-          {"save_s", row.times.save_s},
-          {"save_wait_s", row.times.save_wait_s},
+          {"save_s", saves(row) ? Json(row.times.save_s) : Json()},
+          {"save_wait_s", saves(row) ? Json(row.times.save_wait_s) : Json()},
           {"peak_bytes", peaks},
           {"node_host_bytes", row.node_bytes},
           {"disk_bytes", row.disk ? Json(row.disk->needed_bytes) : Json()},
@@ -211,7 +215,8 @@ std::string table_text(const BestFit& found, const planner::Room& room, const Fi
                      row.times.evaluation_batch_s == 0 ? "-"
                      : end.evaluation_s                ? duration_text(*end.evaluation_s)
                                                        : "?",
-                     duration_text(row.times.save_s), duration_text(row.times.save_wait_s),
+                     saves(row) ? duration_text(row.times.save_s) : "-",
+                     saves(row) ? duration_text(row.times.save_wait_s) : "-",
                      format_bytes(row.peak_bytes[index(plan::MemorySpace::device)]),
                      format_bytes(row.node_bytes), settings_text(row)});
   }
@@ -257,6 +262,7 @@ std::string text_of(const planner::FitQuestion& question, const planner::Room& r
   text += table_text(found, room, words);
   const FittingRun& best = found.rows.front();
   text += to_end_text(best, to_end(best, words, question.placement.world_size));
+  if (!saves(best)) text += "  save: none on the way (save_strategy no)\n";
   if (best.disk)
     text +=
         fmt::format("  disk: the first needs {} for checkpoints and the final model, of {} ({})\n",

@@ -40,6 +40,9 @@ std::int64_t layer_elements(const spec::ModelSpec& model) {
   return elements;
 }
 
+constexpr std::array<std::string_view, 4> knobs = {"recompute", "micro-batch", "ZeRO stage",
+                                                   "gather ahead"};
+
 std::string knob_text(std::string_view knob, const Settings& settings) {
   if (knob == "recompute") return std::string(name_of(settings.recompute));
   if (knob == "micro-batch")
@@ -58,6 +61,7 @@ bool differ_in(std::string_view knob, Settings a, const Settings& b) {
     a.accumulation = b.accumulation;
   }
   if (knob == "ZeRO stage") {
+    if (a.stage == b.stage) return false;
     // Gathers ahead are stage 3's alone; of stage 3 only the run's own choice is told.
     if (a.stage == 3) a.prefetch_elements = b.prefetch_elements;
     a.stage = b.stage;
@@ -65,6 +69,17 @@ bool differ_in(std::string_view knob, Settings a, const Settings& b) {
   if (knob == "gather ahead") a.prefetch_elements = b.prefetch_elements;
   a.evaluation_batch = b.evaluation_batch;
   return a == b;
+}
+
+bool differ_in_one(const Settings& a, const Settings& b) {
+  return std::any_of(knobs.begin(), knobs.end(),
+                     [&](std::string_view knob) { return differ_in(knob, a, b); });
+}
+
+/// By more than sums of times differ in their last digits and a reader is told of.
+bool is_longer(double one_s, double other_s) {
+  constexpr double least_told = 0.0005;
+  return one_s > other_s * (1 + least_told);
 }
 
 class BestFitSearch {
@@ -93,6 +108,7 @@ class BestFitSearch {
     found.rows = fastest(order, Disk::heeded, found.planned);
     if (found.rows.empty()) name_what_the_disk_refused(order, found);
     if (found.rows.empty() && !found.smallest) name_smallest(found);
+    hold_against_neighbours(found);
     for (FittingRun& row : found.rows) row.choices = choices_of(row);
     return found;
   }
@@ -107,14 +123,18 @@ class BestFitSearch {
     bool is_bound = false;  // `sizes` are what it needs at least
   };
   struct Planned {
-    FittingRun run;
+    Settings settings;
+    FittingRun run;  // `disk` alone where the disk refuses
     std::optional<Shortage> shortage;
+    bool disk_refuses = false;
+
+    bool fits() const { return !shortage && !disk_refuses; }
   };
   enum class Disk : std::uint8_t { heeded, passed_over };
 
   /// Of `order`, by estimated steps, those that fit: as many as an answer has, and all that may be faster.
   std::vector<FittingRun> fastest(std::span<const Estimate* const> order, Disk disk,
-                                  std::int64_t& planned_count) const {
+                                  std::int64_t& planned_count) {
     std::vector<FittingRun> rows;
     while (!order.empty()) {
       std::vector<const Estimate*> next;
@@ -129,16 +149,49 @@ class BestFitSearch {
         if (!is_surpassed(one, rows)) next.push_back(&one);
       }
       if (!may_be_faster) break;
-      for (std::optional<Planned>& planned : plan_in_full(next, disk)) {
-        if (!planned) continue;
-        ++planned_count;
-        if (!planned->shortage) insert_run(std::move(planned->run), rows);
-      }
+      planned_count += plan_into(rows, next, disk);
       if (planned_count >= most_plans && !rows.empty() && !order.empty() &&
           order.front()->times.step_s * (1 - time_tolerance) > rows.front().times.step_s)
         break;
     }
     return rows;
+  }
+
+  /// Plans in full, remembers what came of it, and puts what fits into `rows`. Gives how many were planned.
+  std::int64_t plan_into(std::vector<FittingRun>& rows, const std::vector<const Estimate*>& wanted,
+                         Disk disk) {
+    std::int64_t count = 0;
+    for (std::optional<Planned>& planned : plan_in_full(wanted, disk)) {
+      if (!planned) continue;
+      if (!planned->disk_refuses) ++count;
+      if (planned->fits()) insert_run(planned->run, rows);
+      planned_.push_back(std::move(*planned));
+    }
+    return count;
+  }
+
+  /// Plans in full all that may fit and differs from the first row in one knob. Estimates of times may be wrong by more than
+  /// is between two settings: what proves faster goes first, and its neighbours are planned in turn.
+  void hold_against_neighbours(BestFit& found) {
+    std::vector<const Estimate*> asked;
+    while (!found.rows.empty()) {
+      std::vector<const Estimate*> wanted;
+      for (const Estimate& one : estimates_)
+        if (one.may_fit && planned_with(one.settings) == nullptr &&
+            differ_in_one(found.rows.front().settings, one.settings) &&
+            std::find(asked.begin(), asked.end(), &one) == asked.end())
+          wanted.push_back(&one);
+      if (wanted.empty()) return;
+      asked.insert(asked.end(), wanted.begin(),
+                   wanted.end());  // words that cannot be read give no plan
+      found.planned += plan_into(found.rows, wanted, Disk::heeded);
+    }
+  }
+
+  const Planned* planned_with(const Settings& settings) const {
+    const auto at = std::find_if(planned_.begin(), planned_.end(),
+                                 [&](const Planned& one) { return one.settings == settings; });
+    return at == planned_.end() ? nullptr : &*at;
   }
 
   std::optional<DiskUse> disk_use(const spec::RunConfig& run) const {
@@ -242,15 +295,17 @@ class BestFitSearch {
     return made;
   }
 
-  /// None where the words cannot be read, or where the disk refuses.
+  /// None where the words cannot be read.
   std::optional<Planned> plan_in_full(const Settings& settings, Disk disk) const {
     const auto changed = read_changed(q_.run, words_for(q_.run, settings), q_.placement.world_size);
     if (!changed) return std::nullopt;
     const std::optional<DiskUse> use = disk_use(changed->run);
-    if (disk == Disk::heeded && use && !use->fits()) return std::nullopt;
+    Planned planned{.settings = settings};
+    planned.disk_refuses = disk == Disk::heeded && use && !use->fits();
+    planned.run.disk = use;
+    if (planned.disk_refuses) return planned;
     const plan::Plan plan = make_plan_on(
         {.model = q_.model, .run = changed->run, .machine = q_.machine, .placement = q_.placement});
-    Planned planned;
     planned.run = {.settings = settings,
                    .words = changed->words,
                    .run = changed->run,
@@ -264,7 +319,7 @@ class BestFitSearch {
   }
 
   /// What memory has room for and the disk has not: the one that wants least of it.
-  void name_what_the_disk_refused(std::span<const Estimate* const> order, BestFit& found) const {
+  void name_what_the_disk_refused(std::span<const Estimate* const> order, BestFit& found) {
     if (!disk_use(q_.run)) return;
     const std::vector<FittingRun> rows = fastest(order, Disk::passed_over, found.planned);
     const auto least =
@@ -309,20 +364,26 @@ class BestFitSearch {
 
   std::vector<plan::Decision> choices_of(const FittingRun& row) const {
     std::vector<plan::Decision> choices;
-    const auto own = std::find_if(estimates_.begin(), estimates_.end(), [&](const Estimate& one) {
-      return one.settings == row.settings;
-    });
-    UK_CHECK(own != estimates_.end(), "a row was estimated before it was planned");
-    for (const std::string_view knob : {"recompute", "micro-batch", "ZeRO stage", "gather ahead"}) {
+    for (const std::string_view knob : knobs) {
       plan::Decision choice{.subject = std::string(knob), .value = knob_text(knob, row.settings)};
-      bool others_fit = false;
+      bool any_may_fit = false, any_is_faster = false, all_planned = true;
       for (const Estimate& other : estimates_) {
         if (!differ_in(knob, row.settings, other.settings)) continue;
-        choice.alternatives.push_back({knob_text(knob, other.settings), effect(other, own->times)});
-        others_fit = others_fit || other.may_fit;
+        const Planned* const planned = planned_with(other.settings);
+        const bool may_fit = planned != nullptr ? planned->fits() : other.may_fit;
+        any_may_fit = any_may_fit || may_fit;
+        any_is_faster = any_is_faster || (planned != nullptr && may_fit &&
+                                          is_longer(row.times.step_s, planned->run.times.step_s));
+        all_planned = all_planned && (planned != nullptr || !may_fit);
+        choice.alternatives.push_back(
+            {knob_text(knob, other.settings),
+             planned != nullptr ? effect(*planned, row.times) : effect(other)});
       }
       if (choice.alternatives.empty()) continue;
-      choice.reason = others_fit ? "the fastest that fits" : "no other fits";
+      choice.reason = !any_may_fit    ? "no other fits with the rest as it is"
+                      : any_is_faster ? "not the fastest that fits"
+                      : all_planned   ? "the fastest that fits"
+                                      : "the fastest that was planned in full";
       choices.push_back(std::move(choice));
     }
     if (row.settings.evaluation_batch != q_.run.evaluation.batch_size)
@@ -333,19 +394,29 @@ class BestFitSearch {
     return choices;
   }
 
-  std::string effect(const Estimate& other, const StepTimes& own) const {
-    if (!other.may_fit) {
-      const auto shortage = shortage_of(other.sizes, room_);
-      UK_CHECK(shortage.has_value(), "what may not fit is short of something");
-      return fmt::format("needs {}{} of {}, allowed {}", other.is_bound ? "at least " : "about ",
-                         format_bytes(shortage->needed_bytes),
-                         shortage->space ? plan::name_of(*shortage->space) : "the node",
-                         format_bytes(shortage->allowed_bytes));
-    }
-    const double percent = 100 * (other.times.step_s / own.step_s - 1);
-    if (std::abs(percent) < 0.05) return "step as long";
-    return fmt::format("step about {:.3g}% {}", std::abs(percent),
-                       percent > 0 ? "longer" : "shorter");
+  /// Of what was not planned in full: its estimated time may be wrong by more than it differs.
+  std::string effect(const Estimate& other) const {
+    if (other.may_fit) return "may fit; not planned in full";
+    const auto shortage = shortage_of(other.sizes, room_);
+    UK_CHECK(shortage.has_value(), "what may not fit is short of something");
+    return shortage_text(*shortage, other.is_bound ? "at least " : "about ");
+  }
+  static std::string effect(const Planned& other, const StepTimes& own) {
+    if (other.disk_refuses)
+      return fmt::format("needs {} of the disk, {} free",
+                         format_bytes(other.run.disk->needed_bytes),
+                         format_bytes(other.run.disk->free_bytes));
+    if (other.shortage) return shortage_text(*other.shortage, "");
+    const double step_s = other.run.times.step_s;
+    if (!is_longer(step_s, own.step_s) && !is_longer(own.step_s, step_s)) return "step as long";
+    return fmt::format("step {:.3g}% {}", 100 * std::abs(step_s / own.step_s - 1),
+                       step_s > own.step_s ? "longer" : "shorter");
+  }
+  static std::string shortage_text(const Shortage& shortage, std::string_view how_sure) {
+    return fmt::format("needs {}{} of {}, allowed {}", how_sure,
+                       format_bytes(shortage.needed_bytes),
+                       shortage.space ? plan::name_of(*shortage.space) : "the node",
+                       format_bytes(shortage.allowed_bytes));
   }
 
   const FitQuestion& q_;
@@ -354,6 +425,7 @@ class BestFitSearch {
   Room room_;
   FewLayers few_layers_;
   std::vector<Estimate> estimates_;
+  std::vector<Planned> planned_;  // in full
 };
 
 }  // namespace

@@ -43,11 +43,13 @@ struct FittingRun {
   std::int64_t node_bytes = 0;  // of host memory, all ranks of a node and their processes
   StepTimes times;
   std::optional<DiskUse> disk;
-  std::vector<plan::Decision> choices;  // of each knob, what the others would do
+  /// Of each knob, what the others would do. Times are of plans in full; beside the first row all that may fit has one.
+  std::vector<plan::Decision> choices;
 };
 
 struct BestFit {
-  /// Fastest first; each needs less of some memory than all that are faster. Of the same times and bytes the one with
+  /// Fastest first; each needs less of some memory than all that are faster, or has shorter saves or evaluations. Of the
+  /// same times and bytes the one with
   /// the fewest words stands alone.
   std::vector<FittingRun> rows;
   std::optional<FittingRun> smallest;  // where nothing fits: the one that comes closest

@@ -18,6 +18,33 @@ bool is_faster(const FittingRun& one, const FittingRun& other) {
   return one.peak_bytes < other.peak_bytes;
 }
 
+/// A step with its share of the wait for saves. Where the steps between two saves are not known, with all of one: who is
+/// no longer in this and without saves is so at any number of steps.
+double step_with_saves_s(const FittingRun& run) {
+  const spec::SaveConfig& save = run.run.save;
+  if (save.strategy == spec::Cadence::no) return run.times.step_s;
+  const bool is_counted = save.strategy == spec::Cadence::steps && save.steps_fraction == 0;
+  const double steps = is_counted ? static_cast<double>(save.steps) : 1;
+  return run.times.step_s + run.times.save_wait_s / steps;
+}
+
+// Nobody takes a slower run for less than this part of a memory.
+constexpr double least_saving = 0.01;
+
+/// Host arenas are held against all of the node's host memory, a small part of which some of them are.
+bool needs_hardly_more(const FittingRun& one, const FittingRun& other) {
+  const auto is_close = [](std::int64_t mine, std::int64_t its, std::int64_t whole) {
+    return static_cast<double>(mine - its) <= least_saving * static_cast<double>(whole);
+  };
+  bool is = is_close(one.node_bytes, other.node_bytes, other.node_bytes);
+  for (std::size_t s = 0; s < plan::memory_space_count; ++s) {
+    const bool is_device = s == index(plan::MemorySpace::device);
+    is = is && is_close(one.peak_bytes[s], other.peak_bytes[s],
+                        is_device ? other.peak_bytes[s] : other.node_bytes);
+  }
+  return is;
+}
+
 bool is_as_good(const FittingRun& one, const FittingRun& other) {
   const auto is_no_longer = [&](double mine, double its) {
     return mine <= its + same_time * other.times.step_s;
@@ -29,9 +56,8 @@ bool is_as_good(const FittingRun& one, const FittingRun& other) {
     return run.disk ? run.disk->needed_bytes : 0;
   };
   return is_no_longer(one.times.step_s, other.times.step_s) &&
-         is_no_longer(one.times.save_wait_s, other.times.save_wait_s) &&
-         is_no_longer(of_sequence(one), of_sequence(other)) &&
-         needs_no_more(one.peak_bytes, other.peak_bytes) && one.node_bytes <= other.node_bytes &&
+         is_no_longer(step_with_saves_s(one), step_with_saves_s(other)) &&
+         is_no_longer(of_sequence(one), of_sequence(other)) && needs_hardly_more(one, other) &&
          disk_bytes(one) <= disk_bytes(other);
 }
 

@@ -173,6 +173,9 @@ TEST(PlanFit, CountsEvaluationsToTheEnd) {
   EXPECT_NEAR(row["hours"].get<double>() * 3600, 25 * row["step_s"].get<double>() + 6 * batch_s,
               1e-9);
   EXPECT_THAT(text.out, HasSubstr("to end: 25 steps and 3 evaluations"));
+  EXPECT_THAT(text.out, HasSubstr("save: none on the way (save_strategy no)"));
+  EXPECT_EQ(row["save_s"], nullptr);
+  EXPECT_EQ(row["save_wait_s"], nullptr);
 }
 
 TEST(PlanFit, CountsSavesToTheEndOrSaysThatItDoesNot) {

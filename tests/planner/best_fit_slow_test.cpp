@@ -64,6 +64,7 @@ class Prepared {
     return room_of(run, wide_.machine, question(run).placement);
   }
   bool is_on_cards() const { return wide_.machine.gpus_per_node > 0; }
+  std::int64_t ranks() const { return wide_.ranks; }
   std::int64_t device_bytes(const spec::RunConfig& run) const {
     return make_plan_on(question(run)).layout.size_bytes[index(MemorySpace::device)];
   }
@@ -206,6 +207,98 @@ TEST(BestFit, NamesTheSmallestWhereNothingFits) {
     const auto changed = read_changed(run, words_for(run, settings), 1);
     ASSERT_TRUE(changed);
     EXPECT_GE(setup.device_bytes(changed->run), found.shortage->needed_bytes);
+  }
+}
+
+/// How a choice writes this knob of settings.
+std::string value_in(const std::string& subject, const Settings& settings) {
+  if (subject == "recompute") return std::string(name_of(settings.recompute));
+  if (subject == "micro-batch")
+    return fmt::format("{} x {}", settings.micro_batch, settings.accumulation);
+  if (subject == "ZeRO stage") return fmt::format("{}", settings.stage);
+  if (!settings.prefetch_elements) return "one unit";
+  return *settings.prefetch_elements == 0 ? "nothing"
+                                          : format_count(*settings.prefetch_elements) + " elements";
+}
+
+/// The settings of the grid that an alternative to a row's choice stands for.
+Settings settings_of(const plan::Decision& choice, const std::string& value, const FittingRun& row,
+                     const std::vector<Settings>& grid) {
+  const std::vector<std::string> subjects = {"recompute", "micro-batch", "ZeRO stage",
+                                             "gather ahead"};
+  std::vector<Settings> meant;
+  for (const Settings& one : grid) {
+    bool is_meant = value_in(choice.subject, one) == value;
+    for (const std::string& subject : subjects)
+      // Gathers ahead belong to stage 3.
+      if (subject != choice.subject &&
+          !(choice.subject == "ZeRO stage" && subject == "gather ahead"))
+        is_meant = is_meant && value_in(subject, one) == value_in(subject, row.settings);
+    if (choice.subject == "ZeRO stage")
+      is_meant = is_meant && one.prefetch_elements == grid[0].prefetch_elements;
+    if (is_meant) meant.push_back(one);
+  }
+  EXPECT_EQ(meant.size(), 1u) << choice.subject << " " << value;
+  return meant.at(0);
+}
+
+/// What is printed of the alternatives to the first row, held against plans in full: sign and size to three digits. Gives
+/// how many times there were.
+int check_alternatives(const Prepared& setup, const std::string& budget) {
+  const spec::RunConfig run = setup.read({budget});
+  const BestFit found = setup.best(run);
+  if (found.rows.empty()) return 0;
+  const FittingRun& first = found.rows.front();
+  int times = 0;
+  for (const plan::Decision& choice : first.choices)
+    for (const plan::Alternative& other : choice.alternatives) {
+      const std::string said = choice.subject + " " + other.value + ": " + other.effect;
+      const Settings settings =
+          settings_of(choice, other.value, first, settings_to_search(setup.question(run)));
+      const auto changed = read_changed(run, words_for(run, settings), setup.ranks());
+      if (!changed) {
+        ADD_FAILURE() << said;
+        continue;
+      }
+      const plan::Plan plan = make_plan_on(setup.question(changed->run));
+      EXPECT_EQ(shortage_of(plan, setup.room(run)).has_value(),
+                other.effect.rfind("needs ", 0) == 0)
+          << said;
+      if (other.effect.rfind("needs ", 0) == 0) continue;
+      ++times;
+      const bool is_longer =
+          other.effect.rfind("step ", 0) == 0 && other.effect.find("% longer") != std::string::npos;
+      EXPECT_TRUE(is_longer || other.effect == "step as long")
+          << said << ": the first is the fastest, and all others that fit have a time";
+      const double told = is_longer ? std::stod(other.effect.substr(5)) : 0;
+      const double percent = 100 * (setup.times(plan).step_s / first.times.step_s - 1);
+      EXPECT_NEAR(percent, told, told == 0 ? 0.05 : 0.006 * told) << said;
+    }
+  return times;
+}
+
+TEST(BestFit, EveryAlternativeToTheFirstIsAsPlannedInFull) {
+  int times = 0;
+  for (const std::int64_t layers : {7, 12, 22}) {
+    const Prepared setup({.layers = layers, .ranks = 8, .more = four_by_two, .machine = cards()});
+    for (const std::string& budget : budgets(setup)) times += check_alternatives(setup, budget);
+  }
+
+  EXPECT_GT(times, 30);
+}
+
+TEST(BestFit, KeepsNoRowForSavesThatAreNotMade) {
+  const Prepared setup(
+      {.ranks = 8, .more = four_by_two + "save_strategy: \"no\"\n", .machine = cards()});
+
+  for (const std::string& budget : budgets(setup)) {
+    const std::vector<FittingRun> rows = setup.best(setup.read({budget})).rows;
+    for (std::size_t slow = 1; slow < rows.size(); ++slow)
+      for (std::size_t fast = 0; fast < slow; ++fast)
+        EXPECT_TRUE(rows[slow].peak_bytes[index(MemorySpace::device)] <
+                        rows[fast].peak_bytes[index(MemorySpace::device)] ||
+                    rows[slow].node_bytes < rows[fast].node_bytes)
+            << budget << ", rows " << fast << " and " << slow;
   }
 }
 
