@@ -192,7 +192,7 @@ void check_combinations(const Inputs& inputs, std::vector<Finding>& findings) {
 std::vector<Finding> check_config(const Inputs& inputs) {
   std::vector<Finding> findings;
   if (!inputs.deepspeed || inputs.deepspeed->root.kind != ValueKind::mapping) return findings;
-  check_batch(inputs, findings);
+  if (!inputs.has_unread) check_batch(inputs, findings);
   check_against_run_file(inputs, findings);
   check_combinations(inputs, findings);
   check_optimizer(inputs, findings);

@@ -150,12 +150,15 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
                                   {"on_node", fmt::format("{}", inputs.ranks.on_node)},
                                   {"source", inputs.ranks.source}}});
+  if (inputs.has_unread && (inputs.deepspeed || inputs.run || inputs.model))
+    findings.push_back({.id = "unread-not-compared", .severity = Severity::warning});
   tell_too_many_ranks(inputs, findings);
   if (inputs.run) tell_other_ranks(inputs, findings);
   if (inputs.accelerate) append(findings, check_accelerate(*inputs.accelerate));
   if (inputs.deepspeed) {
-    append(findings, check_keys({.config = *inputs.deepspeed,
-                                 .auto_is_filled_in = inputs.run || inputs.accelerate}));
+    append(findings,
+           check_keys({.config = *inputs.deepspeed,
+                       .auto_is_filled_in = inputs.run || inputs.accelerate || inputs.has_unread}));
     append(findings, check_config(inputs));
   }
   look_at_memory(question, inputs, diagnosis);

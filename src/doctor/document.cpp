@@ -9,6 +9,8 @@
 
 #include "base/foreign_content.h"
 #include "doctor/key_tables.h"
+#include "doctor/log_content.h"
+#include "doctor/obstacle.h"
 #include "spec/fields.h"
 #include "spec/json_reader.h"
 #include "spec/text_file.h"
@@ -177,32 +179,10 @@ bool is_data(std::string_view text, std::string_view extension) {
          std::string_view("{/#").find(text[0]) == std::string_view::npos;
 }
 
-/// A first line that is a JSON object by itself, and more after it.
-bool is_json_lines(std::string_view text) {
+bool has_more_lines(std::string_view text) {
   const std::size_t end = text.find('\n');
-  if (text.empty() || text[0] != '{' || end == std::string_view::npos) return false;
-  if (text.find_first_not_of(" \t\r\n", end) == std::string_view::npos) return false;
-  return spec::read_json(text.substr(0, end), "", spec::JsonDialect::strict).has_value();
-}
-
-bool looks_like_log(std::string_view text) {
-  constexpr std::string_view words[] = {"Traceback (most recent call last)",
-                                        "out of memory",
-                                        "OutOfMemoryError",
-                                        "exitcode",
-                                        "Signal 9",
-                                        "AssertionError",
-                                        "ValidationError",
-                                        "RuntimeError",
-                                        "ValueError",
-                                        "Watchdog",
-                                        "[INFO]",
-                                        "[WARNING]",
-                                        "[rank0]",
-                                        "Killed"};
-  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
-    return text.find(word) != std::string_view::npos;
-  });
+  return end != std::string_view::npos &&
+         text.find_first_not_of(" \t\r\n", end) != std::string_view::npos;
 }
 
 /// A text with keys of a DeepSpeed config that cannot be read as one.
@@ -260,6 +240,7 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
   auto read = spec::read_json(text, document.file, spec::JsonDialect::relaxed);
   if (!read) {
     document.kind = mentions_deepspeed_keys(text) ? FileKind::deepspeed_config : FileKind::unknown;
+    document.is_unread = true;
     tell(findings, "file-broken", Severity::error, document,
          {{"what", read.error().what}, {"where", read.error().where}});
     return false;
@@ -321,8 +302,8 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   const fs::path path = given.has_filename() ? given : given.parent_path();
   Document document{.path = path.string(), .file = path.filename().string()};
   std::error_code status;
-  if (!fs::exists(path, status)) {
-    tell(findings, "file-absent", Severity::error, document, {{"path", path.string()}});
+  if (const auto obstacle = obstacle_of(path, document.file)) {
+    findings.push_back(*obstacle);
     return document;
   }
   if (fs::is_directory(path, status)) {
@@ -354,7 +335,13 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   const std::string_view content =
       std::string_view(beginning).substr(std::min(first, beginning.size()));
   const std::string extension = lower_extension(path);
-  if ((opening == '{' && is_json_lines(content)) || is_data(content, extension)) {
+  const auto json_line = first_json_line(content);
+  if (json_line && is_log_in_json(*json_line, content, end_of(path))) {
+    document.kind = FileKind::log;
+    document.text = end_of(path);
+    return document;
+  }
+  if ((json_line && has_more_lines(content)) || is_data(content, extension)) {
     document.kind = FileKind::records;
     return document;
   }
@@ -388,8 +375,13 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
                                  text->find("finetuning_type:") != std::string::npos;
              !yaml && (is_run || has_yaml_name)) {
     document.kind = is_run ? FileKind::run_file : FileKind::unknown;
-    tell(findings, "file-broken", Severity::error, document,
-         {{"what", yaml.error().what}, {"where", yaml.error().where}});
+    document.is_unread = true;
+    if (yaml.error().code == ErrorCode::unsupported)
+      tell(findings, "yaml-not-read-here", Severity::error, document,
+           {{"where", yaml.error().where}}, Engine::underkeel);
+    else
+      tell(findings, "file-broken", Severity::error, document,
+           {{"what", yaml.error().what}, {"where", yaml.error().where}});
   } else if (yaml && yaml->kind == ValueKind::mapping && has_yaml_name) {
     document.root = std::move(*yaml);  // no prose, and of no kind that is known
   } else {

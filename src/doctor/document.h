@@ -44,8 +44,9 @@ struct Document {
   std::string path;  // as it was given
   std::string file;  // its last part, for messages
   FileKind kind = FileKind::unknown;
-  spec::Value root;  // of what is JSON or YAML
-  std::string text;  // of a log or advice: its last part when it is long
+  spec::Value root;        // of what is JSON or YAML
+  bool is_unread = false;  // it is JSON or YAML of its kind, and could not be parsed
+  std::string text;        // of a log or advice: its last part when it is long
 };
 
 /// Reads and recognises `path`. What cannot be read, and what a strict reader would refuse, become findings; the

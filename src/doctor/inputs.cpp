@@ -42,6 +42,12 @@ class Gatherer {
   }
 
   void place(Document document) {
+    if (document.is_unread &&
+        (document.kind == FileKind::run_file || document.kind == FileKind::deepspeed_config)) {
+      inputs_.has_unread = true;
+      unread_paths_.push_back(document.path);
+      return;
+    }
     switch (document.kind) {
       case FileKind::deepspeed_config:
         return keep(inputs_.deepspeed, std::move(document));
@@ -192,10 +198,16 @@ class Gatherer {
       if (named != nullptr && named->kind == ValueKind::mapping) {
         inputs_.deepspeed = config_in_run_file(*named);
       } else if (named != nullptr && named->kind == ValueKind::text) {
-        Document document = open_document(resolved(named->text), findings_);
+        const fs::path file = resolved(named->text);
+        std::error_code status;
+        for (const fs::path& unread : unread_paths_)
+          if (fs::equivalent(unread, file, status)) return;  // told already
+        Document document = open_document(file, findings_);
+        if (document.is_unread) inputs_.has_unread = true;
         if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
           document.kind = FileKind::deepspeed_config;  // the run file says what it is
-        if (document.kind == FileKind::deepspeed_config) inputs_.deepspeed = std::move(document);
+        if (document.kind == FileKind::deepspeed_config && !document.is_unread)
+          inputs_.deepspeed = std::move(document);
       }
     }
     follow_checkpoint(root);
@@ -265,6 +277,7 @@ class Gatherer {
   const Question& question_;
   std::vector<Finding>& findings_;
   std::vector<spec::Override> config_changes_;
+  std::vector<fs::path> unread_paths_;
   Inputs inputs_;
 };
 

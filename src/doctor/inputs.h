@@ -62,6 +62,8 @@ struct Inputs {
   std::optional<Document> generation;
   std::optional<Document> tokenizer;
   std::optional<Document> data_shape;
+  bool has_unread =
+      false;  // a run file or DeepSpeed config that could not be parsed: nothing is compared with it
   std::vector<Document> others;  // logs, advice, folders, weights, data sets
   std::optional<spec::ModelSpec> model;
   std::string model_file;  // config.json or the description

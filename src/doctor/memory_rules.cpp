@@ -40,6 +40,7 @@ Limits limits_of(const Question& question, const Inputs& inputs) {
 }
 
 std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs) {
+  if (inputs.has_unread) return std::nullopt;  // what it says is not what stands for it
   if (!inputs.model || (!inputs.deepspeed && !inputs.run)) return std::nullopt;
   MemoryCase memory;
   memory.model = &*inputs.model;

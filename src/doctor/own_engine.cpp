@@ -49,6 +49,7 @@ struct Words {
 
 /// The run as it would be started with these files.
 std::optional<Words> words_of(const Question& question, const Inputs& inputs) {
+  if (inputs.has_unread) return std::nullopt;
   Words words;
   if (inputs.run) {
     const auto text = spec::read_text_file(inputs.run->path);

@@ -11,6 +11,30 @@ constexpr std::array wordings = {
     Wording{"file-absent",
             {"there is nothing at {path}", "{path} 处没有任何文件"},
             {"look at the path", "请检查路径"}},
+    Wording{"file-link-loop",
+            {"{path} cannot be followed: symbolic links on its way lead back to themselves",
+             "无法到达 {path}：路径上的符号链接指回自身"},
+            {"let the link point at the file itself; `ls -l` shows where each one leads",
+             "请让链接指向文件本身；`ls -l` 会显示每个链接的去向"}},
+    Wording{
+        "file-no-permission",
+        {"permission denied: {path} is there, or lies below a folder, that this user may not "
+         "read",
+         "权限不足：当前用户无权读取 {path} 或其上级文件夹"},
+        {"give this user the right to read it and to enter the folders above it (`chmod`), or "
+         "run doctor as its owner",
+         "请用 `chmod` 授予当前用户读取它和进入其上级文件夹的权限，或以其所有者的身份运行 doctor"}},
+    Wording{"yaml-not-read-here",
+            {"anchors and aliases (`&name`, `*name`) are not read here ({where}); PyYAML, behind "
+             "LLaMA-Factory, reads them",
+             "此处不读取锚点和别名（`&name`、`*name`）（{where}）；LLaMA-Factory 所用的 PyYAML "
+             "能读取"},
+            {"write the value out where the alias stands", "请在别名处直接写出该值"}},
+    Wording{"unread-not-compared",
+            {"a file could not be parsed: nothing is compared with it, and neither memory nor the "
+             "run is judged",
+             "有一个文件无法解析：不与它比较，也不判断内存和训练"},
+            {"mend it and ask again", "请修正后再次运行"}},
     Wording{"file-no-file",
             {"{path} is neither a file nor a folder", "{path} 既不是文件也不是文件夹"},
             {}},

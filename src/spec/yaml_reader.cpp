@@ -21,6 +21,7 @@ constexpr std::size_t deepest_nesting = 64;
 struct Refused {
   YAML::Mark mark;
   std::string what;
+  ErrorCode code = ErrorCode::bad_file;  // unsupported: YAML that other readers take
 };
 
 template <std::size_t n>
@@ -92,7 +93,7 @@ class Builder : public YAML::EventHandler {
     add(mark, Value{}, "");
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    throw Refused{mark, "aliases are not supported; write the value out"};
+    throw Refused{mark, "aliases are not supported; write the value out", ErrorCode::unsupported};
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& word) override {
@@ -130,7 +131,7 @@ class Builder : public YAML::EventHandler {
 
   static void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor)
-      throw Refused{mark, "anchors are not supported; write the value out"};
+      throw Refused{mark, "anchors are not supported; write the value out", ErrorCode::unsupported};
   }
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, ValueKind kind) {
@@ -179,8 +180,9 @@ class Builder : public YAML::EventHandler {
 }  // namespace
 
 Result<Value> read_yaml(std::string_view text, std::string_view where) {
-  const auto wrong = [&](const YAML::Mark& mark, const std::string& what) {
-    return fail(ErrorCode::bad_file, "not valid YAML: " + what,
+  const auto wrong = [&](const YAML::Mark& mark, const std::string& what,
+                         ErrorCode code = ErrorCode::bad_file) {
+    return fail(code, "not valid YAML: " + what,
                 mark.is_null()
                     ? std::string(where)
                     : fmt::format("{}, line {}, column {}", where, mark.line + 1, mark.column + 1));
@@ -201,7 +203,7 @@ Result<Value> read_yaml(std::string_view text, std::string_view where) {
                   std::string(where));
     return std::move(builder.root);
   } catch (const Refused& refused) {
-    return wrong(refused.mark, refused.what);
+    return wrong(refused.mark, refused.what, refused.code);
   } catch (const YAML::Exception& exception) {
     return wrong(exception.mark, exception.msg);
   }

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "doctor/files.h"
+#include "doctor/shapes.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -152,6 +154,61 @@ TEST(Document, FollowsWhatTheRunFileNames) {
 
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].file, "ds.json");
+}
+
+TEST(Document, ThatMayNotBeReadIsTold) {
+  Files files;
+  files.write("ds_config.json", R"({"train_batch_size": 1})");
+  std::filesystem::create_directory(files.at("closed"));
+  std::filesystem::permissions(files.at("."), std::filesystem::perms(0755));
+  for (const char* name : {"ds_config.json", "closed"})
+    std::filesystem::permissions(files.at(name), std::filesystem::perms::none);
+  files.question.paths = {files.at("ds_config.json"), files.at("closed"), files.at("closed/in")};
+
+  // Root may read everything; nobody may not.
+  const bool is_root = geteuid() == 0;
+  ASSERT_EQ(is_root ? seteuid(65534) : 0, 0);
+  const Diagnosis diagnosis = files.diagnose();
+  ASSERT_EQ(is_root ? seteuid(0) : 0, 0);
+  for (const char* name : {"ds_config.json", "closed"})
+    std::filesystem::permissions(files.at(name), std::filesystem::perms::owner_all);
+
+  EXPECT_EQ(found(diagnosis, "file-no-permission").size(), 3u) << messages(diagnosis);
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), 2);
+}
+
+TEST(Document, BehindLinksInALoopIsTold) {
+  Files files;
+  std::filesystem::create_symlink(files.at("b.yaml"), files.at("a.yaml"));
+  std::filesystem::create_symlink(files.at("a.yaml"), files.at("b.yaml"));
+  files.question.paths = {files.at("a.yaml")};
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_EQ(found(diagnosis, "file-link-loop").size(), 1u) << messages(diagnosis);
+}
+
+TEST(Document, ThatCouldNotBeParsedIsComparedWithNothing) {
+  const std::string run = "model_name_or_path: model\nfinetuning_type: full\nbf16: true\n";
+  for (const std::string more : {"output_dir: &out a\nrun_name: *out\n", "bf16: true\n",
+                                 "a:\n\tb: 1\n", "---\nlearning_rate: 1.0\n"}) {
+    Files files;
+    files.write("model.json", model_json(llama_7b));
+    files.write("train.yaml", run + more);
+    files.write("ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto",
+                "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
+
+    const Diagnosis diagnosis = files.diagnose();
+
+    EXPECT_EQ(found(diagnosis, "unread-not-compared").size(), 1u) << messages(diagnosis);
+    EXPECT_TRUE(found(diagnosis, "run-value-differs").empty()) << messages(diagnosis);
+    EXPECT_TRUE(diagnosis.alternatives.empty()) << more;
+    EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::fails) << more;
+    // PyYAML reads anchors: of DeepSpeed nothing is known then.
+    const bool has_anchor = more.find('&') != std::string::npos;
+    EXPECT_EQ(found(diagnosis, "yaml-not-read-here").size(), has_anchor ? 1u : 0u);
+    EXPECT_EQ(diagnosis.deepspeed.verdict, has_anchor ? Verdict::unknown : Verdict::fails) << more;
+  }
 }
 
 }  // namespace

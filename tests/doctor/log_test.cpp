@@ -234,5 +234,42 @@ TEST(Log, DoesNotBlameASaveThatIsLongPast) {
   EXPECT_EQ(first_cause(files.diagnose()), "none");
 }
 
+TEST(Log, OfJsonLinesIsALog) {
+  const std::string trace = traceback("  loss.backward()\n", old_wording);
+  const std::string logs[] = {
+      R"({"current_steps": 10, "total_steps": 100, "loss": 1.25, "epoch": 0.1})"
+      "\n" +
+          trace,
+      R"({"loss": 1.25, "epoch": 0.1, "learning_rate": 1e-4})"
+      "\n" +
+          trace,
+      R"({"level": "info", "msg": "started"})"
+      "\n" +
+          trace,
+      R"({"started": true})"
+      "\n" +
+          std::string(70000, 'x') + "\n" + trace,
+  };
+  for (const std::string& log : logs) {
+    Files files;
+    files.write("run.jsonl", log);
+    EXPECT_EQ(found(files.diagnose(), "log-out-of-memory").size(), 1u)
+        << messages(files.diagnose());
+  }
+  Files healthy;
+  healthy.write("trainer_log.jsonl", R"({"current_steps": 10, "loss": 1.25})"
+                                     "\n");
+  EXPECT_TRUE(healthy.diagnose().findings.empty()) << messages(healthy.diagnose());
+
+  Files data;  // whose texts speak of errors
+  data.write("data.jsonl",
+             R"({"instruction": "What is a ValueError?", "output": "CUDA out of memory"})"
+             "\n"
+             R"({"instruction": "b", "output": "RuntimeError"})"
+             "\n");
+  std::vector<Finding> ignored;
+  EXPECT_EQ(open_document(data.at("data.jsonl"), ignored).kind, FileKind::records);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor
