@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "doctor/config_rules.h"
+#include "doctor/uncounted.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -64,6 +65,7 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
   memory.tokens = static_cast<double>(question.data ? question.data->sizes.longest()
                                                     : memory.run.cutoff_tokens);
+  memory.is_counted_whole = uncounted_settings(inputs).empty();
   memory.resumes = question.resumes || memory.run.resumes;
   return memory;
 }
@@ -111,7 +113,8 @@ Forecast forecast_of(const MemoryCase& memory) {
     for (std::size_t s = 0; s < space_count; ++s)
       if (spaces[s]) spaces[s]->limit_bytes = limits[s];
   }
-  forecast.verdict = verdict_of(forecast, memory.limits, memory.resumes);
+  forecast.verdict = memory.is_counted_whole ? verdict_of(forecast, memory.limits, memory.resumes)
+                                             : Verdict::unknown;
   return forecast;
 }
 
@@ -177,6 +180,15 @@ void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& d
                                   .certainty = Certainty::estimate,
                                   .engine = Engine::deepspeed,
                                   .file = inputs.run->file});
+  for (const Uncounted& each : uncounted_settings(inputs))
+    diagnosis.findings.push_back(
+        {.id = "deepspeed-not-counted",
+         .severity = Severity::warning,
+         .certainty = Certainty::estimate,
+         .engine = Engine::deepspeed,
+         .file = each.file,
+         .key = each.key,
+         .slots = {{"key", each.key}, {"value", each.value}, {"why", each.why}}});
   tell_verdict(*memory, diagnosis, inputs);
   tell_phases(*memory, diagnosis, inputs);
   tell_particulars(*memory, diagnosis, inputs);

@@ -33,7 +33,8 @@ struct MemoryCase {
   double ranks_on_node = 1;
   double tokens = 2048;  // of the longest sample
   bool resumes = false;
-  bool under_trainer = true;  // zero.Init comes by itself at stage 3
+  bool is_counted_whole = true;  // no setting is beyond the forecast (uncounted.h)
+  bool under_trainer = true;     // zero.Init comes by itself at stage 3
 };
 std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs);
 

@@ -78,6 +78,26 @@ std::optional<Words> words_of(const Question& question, const Inputs& inputs) {
   return words;
 }
 
+/// Problems of a run file that LLaMA-Factory or the Trainer behind it stops on as well: keys that it has not, sizes that are no
+/// sizes, combinations that it refuses.
+bool trainer_stops_on(const spec::Problem& problem, std::string_view key, const Value& run) {
+  if (problem.code != ErrorCode::bad_config) return false;
+  // Of sections only our own has keys below it.
+  if (problem.what == "unknown key") return key.find('.') == std::string_view::npos;
+  if (key == "per_device_train_batch_size" || key == "learning_rate") return true;
+  if (key == "gradient_accumulation_steps" || key == "cutoff_len") {
+    const auto size = number_at(run, key);
+    return size && *size <= 0;
+  }
+  if (key == "fp16")
+    return truth_at(run, "fp16").value_or(false) && truth_at(run, "bf16").value_or(false);
+  if (key == "quantization_bit") {
+    const std::string type = text_at(run, "finetuning_type").value_or("lora");
+    return type != "lora" && type != "oft";
+  }
+  return false;
+}
+
 Space space_of(plan::MemorySpace space) {
   switch (space) {
     case plan::MemorySpace::device:
@@ -153,10 +173,14 @@ class OwnEngine {
       line = std::atoi(key.c_str() + at + 7);
       key.erase(at);
     }
+    const bool stops_theirs = inputs_.run && inputs_.run->file == file &&
+                              trainer_stops_on(problem, key, inputs_.run->root);
     diagnosis_.findings.push_back(
-        {.id = is_later ? "underkeel-cannot-yet" : "underkeel-refuses",
+        {.id = is_later       ? "underkeel-cannot-yet"
+               : stops_theirs ? "run-file-refused"
+                              : "underkeel-refuses",
          .severity = Severity::error,
-         .engine = Engine::underkeel,
+         .engine = stops_theirs ? Engine::both : Engine::underkeel,
          .file = file,
          .key = key,
          .line = line,

@@ -35,6 +35,7 @@ constexpr std::array sentences = {
     Text{"key=value is wanted on the command line", "命令行上应写 key=value"},
     Text{"an empty shell variable? null stands for none", "是空的 shell 变量吗？用 null 表示没有"},
     // Values.
+    Text{"a whole number is wanted, a number {} was found", "应为整数，找到数字 {}"},
     Text{"a whole number is wanted, the text {} was found", "应为整数，找到文本 {}"},
     Text{"a whole number is wanted, {} was found", "应为整数，找到 {}"},
     Text{"a number is wanted, {} was found", "应为数字，找到 {}"},

@@ -318,6 +318,11 @@ constexpr std::array wordings = {
         "underkeel-refuses",
         {"`{key}`: underkeel train refuses it: {what}", "`{key}`：underkeel train 会拒绝：{what}"},
         {"{fix}", "{fix}"}},
+    Wording{"run-file-refused",
+            {"`{key}`: underkeel train refuses it, and LLaMA-Factory or the HF Trainer stops on it "
+             "too: {what}",
+             "`{key}`：underkeel train 会拒绝，LLaMA-Factory 或 HF Trainer 也会因此停止：{what}"},
+            {"{fix}", "{fix}"}},
     Wording{"underkeel-cannot-yet",
             {"`{key}`: underkeel train cannot do this yet: {what}",
              "`{key}`：underkeel train 暂不支持：{what}"},

@@ -357,6 +357,18 @@ constexpr std::array shared_phrases = {
     Phrase{"not-given", {"not given", "未给出"}},
     Phrase{"look.rest", {"all of the files that can be read", "可读文件的全部"}},
     Phrase{"fix", {"do: ", "建议："}},
+    Phrase{"uncounted.mics",
+           {"state is split over groups of that many ranks, not over all of them",
+            "状态只在这么多个 rank 的组内切分，而不是在全部 rank 之间"}},
+    Phrase{"uncounted.hpz",
+           {"each group of that many ranks keeps a second 16-bit copy of the weights",
+            "每组这么多个 rank 另存一份 16 位权重"}},
+    Phrase{"uncounted.autotp",
+           {"each layer is split over that many ranks", "每一层在这么多个 rank 之间切分"}},
+    Phrase{"uncounted.ratio",
+           {"a part of the optimizer stays on the GPU", "优化器的一部分留在 GPU 上"}},
+    Phrase{"uncounted.optimizer",
+           {"its state is not Adam's two moments in fp32", "它的状态不是 Adam 的两份 fp32 动量"}},
     Phrase{"ranks.default", {"no file and no flag says how many", "没有文件或参数说明数量"}},
 };
 

@@ -8,6 +8,12 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr std::array wordings = {
+    Wording{"deepspeed-not-counted",
+            {"`{key}` is {value}: {why}; the figures do not count it, so nobody can tell from them "
+             "whether the run fits",
+             "`{key}` 为 {value}：{why}；估算没有计入它，因此无法据此判断能否放下"},
+            {"measure a few steps with it, or leave the key out to have the run judged",
+             "请带上它实测几步，或去掉该键再判断"}},
     Wording{
         "deepspeed-does-not-fit",
         {"does not fit: {space} {phase} needs at least {low}, {limit} are there; largest: {terms}",

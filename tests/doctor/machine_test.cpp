@@ -1,4 +1,4 @@
-// Which machine a question is about: --hardware, budgets alone, and more ranks than it has GPUs.
+// What a verdict may stand on: the machine asked about, settings that the figures count, a run file that starts.
 
 #include <gtest/gtest.h>
 
@@ -97,6 +97,69 @@ TEST(Machine, HasAGpuForEachRank) {
 
   files.question.ranks = 8;
   EXPECT_TRUE(found(files.diagnose(), "more-ranks-than-gpus").empty());
+}
+
+TEST(Uncounted, SettingsLeaveTheVerdictOpen) {
+  struct Setting {
+    std::string config, run, key;
+  };
+  const std::string stage_3 = R"("zero_optimization": {"stage": 3, )";
+  const Setting settings[] = {
+      {stage_3 + R"("mics_shard_size": 4})", "", "zero_optimization.mics_shard_size"},
+      {stage_3 + R"("zero_hpz_partition_size": 8})", "",
+       "zero_optimization.zero_hpz_partition_size"},
+      {stage_3 + R"("offload_optimizer": {"device": "cpu", "ratio": 0.5}})", "",
+       "zero_optimization.offload_optimizer.ratio"},
+      {R"("zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 4})", "",
+       "tensor_parallel.autotp_size"},
+      {R"("zero_optimization": {"stage": 3})", "optim: adafactor\n", "optim"},
+  };
+  for (const auto& [config, run, key] : settings)
+    for (const int gpu_gib : {1, 80}) {  // neither too little nor enough
+      Files files;
+      files.write("model.json", model_json(llama_7b));
+      files.write("ds_config.json",
+                  R"({"train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto",
+                      "gradient_accumulation_steps": "auto", "bf16": {"enabled": true}, )" +
+                      config + "}");
+      files.write("train.yaml",
+                  "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\nbf16: true\n"
+                  "learning_rate: 1.0e-4\n" +
+                      run);
+      files.write("hardware.json", fmt::format(R"({{"gpus_per_node": 8, "gpu_mem_gib": {},
+                                                    "host_ram_gib": 512}})",
+                                               gpu_gib));
+
+      const Diagnosis diagnosis = files.diagnose();
+
+      EXPECT_EQ(found(diagnosis, "deepspeed-not-counted", key).size(), 1u) << messages(diagnosis);
+      EXPECT_EQ(diagnosis.deepspeed.verdict, Verdict::unknown)
+          << key << ids_of(diagnosis, Engine::deepspeed);
+    }
+}
+
+TEST(RunFile, ThatTheTrainerStopsOnTooFailsForBoth) {
+  for (const std::string line :
+       {"per_device_train_batch_size: 0\n", "per_device_train_batch_size: -1\n",
+        "per_device_train_batch_size: 1.5\n", "gradient_accumulation_steps: 0\n", "cutoff_len: 0\n",
+        "learning_rate: high\n", "no_such_key: 1\n", "fp16: true\n", "quantization_bit: 4\n"}) {
+    Files files;
+    files.write("model.json", model_json(llama_7b));
+    files.write(
+        "train.yaml",
+        "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\nbf16: true\n" + line);
+
+    const Diagnosis diagnosis = files.diagnose();
+
+    ASSERT_FALSE(found(diagnosis, "run-file-refused").empty()) << line << messages(diagnosis);
+    EXPECT_EQ(diagnosis.deepspeed.verdict, Verdict::fails) << line;
+    EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::fails) << line;
+  }
+  Files ours;  // a key of ours, misspelt: the Trainer has nothing to say of it
+  ours.write("train.yaml",
+             "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\nbf16: true\n"
+             "underkeel:\n  rankz: 2\n");
+  EXPECT_TRUE(found(ours.diagnose(), "run-file-refused").empty()) << messages(ours.diagnose());
 }
 
 }  // namespace

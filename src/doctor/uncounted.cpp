@@ -1,0 +1,62 @@
+#include "doctor/uncounted.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "doctor/config_rules.h"
+
+namespace underkeel::doctor {
+namespace {
+
+/// Names of the Trainer whose state is Adam's two moments in f32.
+constexpr std::array<std::string_view, 5> plain_adam = {
+    "adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused", "adamw_torch_npu_fused"};
+
+bool is_plain_adam(const std::string& name) {
+  return std::find(plain_adam.begin(), plain_adam.end(), name) != plain_adam.end();
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+}  // namespace
+
+std::vector<Uncounted> uncounted_settings(const Inputs& inputs) {
+  std::vector<Uncounted> found;
+  const spec::Value no_config;
+  const spec::Value& config = inputs.deepspeed ? inputs.deepspeed->root : no_config;
+  const auto type = text_at(config, "optimizer.type");
+  // An optimizer of the config holds over the run file's.
+  if (inputs.run && !type)
+    if (const auto optimizer = text_at(inputs.run->root, "optim");
+        optimizer && !is_plain_adam(*optimizer))
+      found.push_back({inputs.run->file, "optim", *optimizer, "@uncounted.optimizer"});
+  const auto add = [&](std::string_view key, std::string_view why) {
+    found.push_back(
+        {inputs.deepspeed->file, std::string(key), value_at(config, key)->text, std::string(why)});
+  };
+  if (type && lower(*type) != "adam" && lower(*type) != "adamw")
+    add("optimizer.type", "@uncounted.optimizer");
+  const auto above = [&](std::string_view key, double neutral) {
+    return number_at(config, key).value_or(neutral) > neutral;
+  };
+  if (above("tensor_parallel.autotp_size", 1))
+    add("tensor_parallel.autotp_size", "@uncounted.autotp");
+  if (stage_in(config) < 3) return found;
+  if (above("zero_optimization.mics_shard_size", 0))
+    add("zero_optimization.mics_shard_size", "@uncounted.mics");
+  if (above("zero_optimization.zero_hpz_partition_size", 1))
+    add("zero_optimization.zero_hpz_partition_size", "@uncounted.hpz");
+  const std::string device =
+      text_at(config, "zero_optimization.offload_optimizer.device").value_or("none");
+  if (device != "none" &&
+      number_at(config, "zero_optimization.offload_optimizer.ratio").value_or(1) < 1)
+    add("zero_optimization.offload_optimizer.ratio", "@uncounted.ratio");
+  return found;
+}
+
+}  // namespace underkeel::doctor
