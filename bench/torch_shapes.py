@@ -32,3 +32,13 @@ def fill(model, config, device):
     if config.tie_word_embeddings:
         model.tie_weights()
     model.train()
+
+
+def compiled_loss():
+    """Of logits [batch, sequence, vocabulary] and the tokens [batch, sequence] that they are for: the mean, in f32."""
+    import torch
+
+    @torch.compile
+    def loss_of(logits, labels):
+        return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
+    return loss_of

@@ -135,6 +135,10 @@ struct Executor::State {
     if (!result) record_failure(result.error());
   }
   bool is_guarded() const { return plan.layout.guard_bytes > 0; }
+  /// For what is done while no segment runs.
+  device::Queue queue_between_segments() {
+    return gpu_lanes ? gpu_lanes->queue(index(lanes::compute)) : device::Queue::on_cpu(*no_pool);
+  }
   Result<void> wait_for_idle();
   Running& free_slot();
   void submit(Running& now);
@@ -204,9 +208,8 @@ Result<void> Executor::State::prepare() {
   outputs.totals.reserve(static_cast<std::size_t>(plan.world_size * plan::total_count));
   if (options.gpu != nullptr) UK_TRY_VOID(prepare_gpu());
   if (is_guarded()) {
-    device::Queue host = device::Queue::on_cpu(*no_pool);
-    UK_TRY_VOID(
-        fill_guarded(context(), gpu_lanes ? gpu_lanes->queue(index(lanes::compute)) : host));
+    device::Queue queue = queue_between_segments();
+    UK_TRY_VOID(fill_guarded(context(), queue));
   }
   if (!options.serial)
     for (auto& thread : threads) thread = std::make_unique<LaneThread>();
@@ -442,9 +445,9 @@ Result<void> Executor::State::wait_for_idle() {
 Result<void> Executor::check_guards() {
   State& s = *state_;
   if (!s.is_guarded()) return {};
-  device::Queue host = device::Queue::on_cpu(*s.no_pool);
-  return exec::check_guards(s.context(),
-                            s.gpu_lanes ? s.gpu_lanes->queue(index(lanes::compute)) : host);
+  UK_TRY_VOID(drain());
+  device::Queue queue = s.queue_between_segments();
+  return exec::check_guards(s.context(), queue);
 }
 
 bool Executor::idle() const {

@@ -70,7 +70,7 @@ class Executor {
 
   /// Returns when nothing is in flight any more.
   Result<void> drain();
-  /// In the guard layout, after drain(): whether nothing was written behind a buffer. Else nothing.
+  /// In the guard layout: drains, then tells whether nothing was written behind a buffer. Else nothing.
   Result<void> check_guards();
   /// Whether the entries of earlier segments have all ended; never waits.
   bool idle() const;

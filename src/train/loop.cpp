@@ -126,7 +126,6 @@ Result<void> RankLoop::finish() {
   if (job_.run.zero.gather_weights_on_save) UK_TRY_VOID(saver_->save_model(step_));
   UK_TRY_VOID(log_.finish(samples_seen_));
   if (job_.run.evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
-  UK_TRY_VOID(executor_->drain());
   UK_TRY_VOID(executor_->check_guards());
   progress_.end();
   UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -14,6 +12,7 @@
 #include "base/log.h"
 #include "comm/communicator.h"
 #include "io/faults.h"
+#include "train/last_resort.h"
 #include "train/loop.h"
 #include "train/output_lock.h"
 #include "train/same_ranks.h"
@@ -76,12 +75,7 @@ Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
     outcomes.changed.wait(lock, [&] { return outcomes.running == 0 || outcomes.first_error; });
     const bool ended = outcomes.changed.wait_for(lock, std::chrono::duration<double>(grace_s),
                                                  [&] { return outcomes.running == 0; });
-    if (!ended) {
-      const Error& error = *outcomes.first_error;
-      std::fprintf(stderr, "%s\n", to_text(error).c_str());
-      std::fflush(nullptr);
-      std::_Exit(exit_code(error.code));
-    }
+    if (!ended) end_process(*outcomes.first_error);
   }
   for (std::thread& thread : threads) thread.join();
   if (outcomes.first_error) return tl::unexpected(*outcomes.first_error);
