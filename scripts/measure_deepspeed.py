@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Peaks of allocated bytes under real DeepSpeed on the CPU accelerator, in the phases that `underkeel doctor` foretells.
+"""Peaks of allocated bytes under real DeepSpeed, in the phases that `underkeel doctor` foretells.
 
     pip install deepspeed torch transformers    # an environment of its own; g++ for the counting allocator
     scripts/measure_deepspeed.py --table                             # the whole table, a row as JSON a line
     scripts/measure_deepspeed.py --ranks 2 --stage 3 --offload both  # one row as JSON
     scripts/measure_deepspeed.py --self-test                         # the counter on allocations of known size
+    scripts/measure_deepspeed.py --device cuda --table               # on a GPU, one rank: models of 1B to 7B
 
-The model is a small Llama of transformers. One process a rank, forked from one that has everything imported. The
-counting allocator (cpu_allocator_statistics.cpp) replaces torch's own, so a peak is exact: no sampling. What gloo's
-worker threads and collective calls allocate is left out of it (NCCL has no such copies) and given apart as `foreign`.
-Each phase is told of the rank with the highest peak.
+The model is a Llama of transformers with random weights. One process a rank, forked from one that has everything
+imported. Under the CPU accelerator a counting allocator replaces torch's own (cpu_allocator_statistics.py), so a peak is
+exact: no sampling. What gloo's worker threads and collective calls allocate is left out of it (NCCL has no such copies)
+and given apart as `foreign`. On a GPU torch's own allocator is asked (cuda_allocator_statistics.py): `peak` is of bytes
+asked for, `allocated_peak` of the same rounded up to 512. Each phase is told of the rank with the highest peak.
 
 Phases are doctor's: load is deepspeed.initialize; first_step and step are the forward and backward passes of the first
 step and of later ones; update is engine.step(); then an evaluation, a save, and the passes after it. `at_peak` splits a
@@ -18,118 +20,54 @@ peak by what held it; `rest` is activations and temporaries.
 
 import argparse
 import collections
-import ctypes
-import functools
 import gc
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 
-HOLDERS = ["rest", "weights", "master", "moments", "gradients", "gradients_f32", "bucket",
-           "staging", "gathered", "gather_copy"]
-
-
-class Statistics:
-    """The counting allocator, built beside torch's headers and put in the place of torch's own."""
-
-    def __init__(self, folder):
-        import torch
-        at = pathlib.Path(torch.__file__).parent
-        library = pathlib.Path(folder) / "cpu_allocator_statistics.so"
-        source = pathlib.Path(__file__).with_name("cpu_allocator_statistics.cpp")
-        subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{at / 'include'}",
-                        str(source), f"-L{at / 'lib'}", "-lc10", "-o", str(library)], check=True)
-        self.calls = ctypes.CDLL(str(library))
-        for name in ("live_bytes", "peak_bytes", "foreign_peak_bytes", "peak_block_count"):
-            getattr(self.calls, name).restype = ctypes.c_int64
-        self.calls.install_statistics()
-
-    def live(self):
-        return self.calls.live_bytes()
-
-    def reset(self):
-        self.calls.reset_peak()
-
-    def peak(self):
-        return self.calls.peak_bytes()
-
-    def foreign(self):
-        return self.calls.foreign_peak_bytes()
-
-    def mark(self, tensor, holder):
-        if tensor is None or tensor.device.type == "meta":
-            return
-        address = tensor.untyped_storage().data_ptr()
-        self.calls.mark(ctypes.c_void_p(address), HOLDERS.index(holder))
-
-    def leave_out_collectives(self):
-        """What gloo allocates inside a call is counted as foreign: copies that NCCL does not make."""
-        from deepspeed.comm import comm
-        for name in dir(comm.cdb):
-            inner = getattr(comm.cdb, name)
-            is_collective = name.startswith(("all_", "reduce", "broadcast", "inference_"))
-            if not is_collective or not callable(inner):
-                continue
-
-            @functools.wraps(inner)
-            def outer(*words, inner=inner, **named):
-                self.calls.set_in_collective(True)
-                try:
-                    return inner(*words, **named)
-                finally:
-                    self.calls.set_in_collective(False)
-            setattr(comm.cdb, name, outer)
-
-    def blocks_at_peak(self):
-        count = self.calls.peak_block_count()
-        holders, sizes = (ctypes.c_int32 * count)(), (ctypes.c_int64 * count)()
-        self.calls.read_peak_blocks(holders, sizes)
-        return [(HOLDERS[holder], size) for holder, size in zip(holders, sizes)]
-
-
-def self_test(statistics):
-    """Allocations whose live bytes and peak are known from their sizes."""
-    import torch
-    start = statistics.live()
-    kept = torch.empty(1000)
-    assert statistics.live() - start == 4000
-    statistics.reset()
-    passing = torch.empty(500, dtype=torch.bfloat16)
-    statistics.mark(passing, "bucket")
-    del passing
-    assert statistics.live() - start == 4000 and statistics.peak() - start == 5000
-    assert ("bucket", 1000) in statistics.blocks_at_peak()
-    statistics.reset()
-    # Both products and their sum are alive at once.
-    twice = (kept * 2 + kept * 3).sum()
-    assert statistics.peak() - start == 4000 + 3 * 4000, statistics.peak() - start
-    del twice
-    print("the counter agrees with sizes that are known")
-
+import cpu_allocator_statistics
+import cuda_allocator_statistics
+from cpu_allocator_statistics import HOLDERS
+from deepspeed_holders import Marker
 
 # --- what is measured ---
 
 def model_of(options):
     from transformers import LlamaConfig, LlamaForCausalLM
     return LlamaForCausalLM(LlamaConfig(
-        hidden_size=options.width, intermediate_size=options.width * 11 // 4,
-        num_hidden_layers=options.layers, num_attention_heads=options.width // 64,
-        num_key_value_heads=options.width // 64, vocab_size=options.vocabulary,
+        hidden_size=options.width, intermediate_size=options.feed_forward,
+        num_hidden_layers=options.layers, num_attention_heads=options.query_heads,
+        num_key_value_heads=options.key_heads, head_dim=options.width // options.query_heads,
+        vocab_size=options.vocabulary, tie_word_embeddings=options.tied,
         max_position_embeddings=256, use_cache=False))
+
+
+def built_model_of(options):
+    """Of stages 0 to 2: whole, in bf16, where the engine will want it."""
+    import torch
+    if options.device == "cpu":
+        return model_of(options).to(torch.bfloat16)
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device("cuda"):
+        model = model_of(options)
+    torch.set_default_dtype(torch.float32)
+    return model
 
 
 def config_of(options):
     zero = {"stage": options.stage, "reduce_bucket_size": options.bucket,
             "overlap_comm": options.overlap, "contiguous_gradients": True}
     if options.offload != "none":
-        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": False}
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": options.device == "cuda"}
     if options.offload == "both":
-        zero["offload_param"] = {"device": "cpu", "pin_memory": False}
+        zero["offload_param"] = {"device": "cpu", "pin_memory": options.device == "cuda"}
     if options.stage == 3:
         zero.update({"stage3_prefetch_bucket_size": options.prefetch,
                      "stage3_max_live_parameters": options.max_live,
@@ -137,115 +75,22 @@ def config_of(options):
                      "stage3_param_persistence_threshold": options.persistence,
                      "sub_group_size": options.sub_group})
     # torch's fused AdamW works in place, as FusedAdam and DeepSpeedCPUAdam do, and is built already.
-    adam = {"lr": 1e-3, "torch_adam": True, "fused": True}
+    adam = {"lr": 1e-3}
+    if options.stage > 0:  # stage 0 has another wrapper for any but FusedAdam, which is compiled
+        adam.update({"torch_adam": True, "fused": True})
     return {"train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": options.accumulation,
             "bf16": {"enabled": True}, "zero_force_ds_cpu_optimizer": False,
             "zero_optimization": zero, "optimizer": {"type": "AdamW", "params": adam}}
 
 
-class Marker:
-    """Gives blocks their holders, at the moments when DeepSpeed can be asked for them."""
-
-    def __init__(self, statistics, engine, stage):
-        self.statistics, self.engine, self.stage = statistics, engine, stage
-        optimizer = engine.optimizer
-        if stage == 3:
-            coordinator = optimizer.parameter_offload.get_param_coordinator()
-            self.after(coordinator, "fetch_sub_module", self.gathered)
-            import deepspeed.runtime.zero.partition_parameters as parts
-            self.gather_handles(parts)
-        else:
-            self.after(optimizer, "setup_buckets", self.buckets)
-            self.after(optimizer, "reduce_ipg_grads", self.gradients)
-            self.before(optimizer, "process_gradients",
-                        lambda param, *_: statistics.mark(param.grad, "gradients"))
-        self.state()
-
-    def after(self, owner, name, act):
-        inner = getattr(owner, name)
-
-        @functools.wraps(inner)
-        def outer(*words, **named):
-            result = inner(*words, **named)
-            act()
-            return result
-        setattr(owner, name, outer)
-
-    def before(self, owner, name, act):
-        inner = getattr(owner, name)
-
-        @functools.wraps(inner)
-        def outer(*words, **named):
-            act(*words)
-            return inner(*words, **named)
-        setattr(owner, name, outer)
-
-    def gather_handles(self, parts):
-        statistics = self.statistics
-
-        class Handle(parts.AllGatherCoalescedHandle):
-            def __init__(self, *words, **named):
-                super().__init__(*words, **named)
-                for partition in self.partitions:
-                    statistics.mark(partition, "gather_copy")
-        parts.AllGatherCoalescedHandle = Handle
-
-    def gathered(self):
-        for parameter in self.engine.module.parameters():
-            if parameter.data.numel() <= 1 or parameter.ds_status.name != "AVAILABLE":
-                continue
-            whole, shard = parameter.data.untyped_storage(), parameter.ds_tensor.untyped_storage()
-            if whole.data_ptr() != shard.data_ptr():  # else a view of it: one rank
-                self.statistics.mark(parameter.data, "gathered")
-
-    def buckets(self):
-        for bucket in self.engine.optimizer.ipg_buckets.values():
-            buffers = bucket.buffer if isinstance(bucket.buffer, list) else [bucket.buffer]
-            for buffer in buffers:
-                self.statistics.mark(buffer, "bucket")
-
-    def gradients(self):
-        optimizer = self.engine.optimizer
-        self.statistics.mark(getattr(optimizer, "grads_in_partition", None), "gradients")
-        for kept in (optimizer.averaged_gradients, optimizer.all_grad_tensors):
-            for tensors in kept.values():
-                for tensor in tensors or []:
-                    self.statistics.mark(tensor, "gradients")
-
-    def state(self):
-        mark, optimizer = self.statistics.mark, self.engine.optimizer
-        for parameter in self.engine.module.parameters():
-            mark(parameter.ds_tensor if self.stage == 3 else parameter.data, "weights")
-        masters = (optimizer.fp32_partitioned_groups_flat if self.stage == 3
-                   else optimizer.single_partition_of_fp32_groups)
-        for master in masters:
-            mark(master, "master")
-            mark(master.grad, "gradients_f32")
-        for held in optimizer.optimizer.state.values():
-            for name, tensor in held.items():
-                if name != "step":
-                    mark(tensor, "moments")
-        self.buckets()
-        if self.stage == 3:
-            self.gathered()
-            mark(getattr(optimizer, "grad_partitions_flat_buffer", None), "gradients")
-            mark(getattr(optimizer, "lp_param_buffer", None), "weights")
-        else:
-            self.gradients()
-            for name in ("temp_grad_buffer_for_cpu_offload", "temp_grad_buffer_for_gpu_offload"):
-                mark(getattr(optimizer, name, None), "staging")
-            for tensor in getattr(optimizer, "param_buffer_of_bit16_for_cpu_offload_groups", []):
-                mark(tensor, "staging")
-            for tensor in getattr(optimizer, "accumulated_grads_in_cpu", {}).values():
-                mark(tensor, "staging")
-
-
-def measure(options, statistics):
+def measure(options, statistics, tell):
+    """Tells of the phases so far after each."""
     import deepspeed
     import torch
-    torch.set_num_threads(1)
-    deepspeed.init_distributed("gloo", verbose=False)
+    if options.device == "cpu":
+        torch.set_num_threads(1)
+    deepspeed.init_distributed("gloo" if options.device == "cpu" else "nccl", verbose=False)
     statistics.leave_out_collectives()
     # The engine makes its groups and small tables once; what was there before is not its memory.
     torch.manual_seed(0)
@@ -256,23 +101,33 @@ def measure(options, statistics):
     def phase(name, act):
         gc.collect()
         statistics.reset()
-        act()
-        peak, foreign = statistics.peak(), statistics.foreign()
-        blocks = statistics.blocks_at_peak
+        begin_s = time.monotonic()
+        failure = None
+        try:
+            act()
+        except torch.OutOfMemoryError as problem:  # the peak on the way there is worth having
+            failure = problem
+        peak, more = statistics.peak(), statistics.more()
+        elapsed_s = time.monotonic() - begin_s
         if marker:
             marker.state()
+        blocks = statistics.at_peak()
         gc.collect()
         held = collections.Counter()
-        for holder, size in blocks():
+        for holder, size, _ in blocks:
             held[holder] += size
         held["rest"] -= before  # nobody marks what was there before
-        row = {"peak": peak - before, "after": statistics.live() - before, "foreign": foreign,
+        row = {"peak": peak - before, "after": statistics.live() - before, **more,
                "at_peak": {key: held[key] for key in HOLDERS if held[key]}}
+        if options.device == "cuda":
+            row.update({"on_host": statistics.on_host(), "elapsed_s": round(elapsed_s, 2)})
         if options.show:
-            rest = sorted(size for holder, size in blocks() if holder == "rest")
-            row["largest"] = rest[-options.show:]
+            row["rest"] = largest_origins(blocks, options.show)
         if name not in rows or rows[name]["peak"] < row["peak"]:
             rows[name] = row
+        tell(rows)
+        if failure:
+            raise failure
 
     config = config_of(options)
     made = {}
@@ -282,16 +137,19 @@ def measure(options, statistics):
             with deepspeed.zero.Init(config_dict_or_path=config, dtype=torch.bfloat16):
                 made["model"] = model_of(options)
         else:
-            made["model"] = model_of(options).to(torch.bfloat16)
+            made["model"] = built_model_of(options)
         if options.recompute:
             made["model"].gradient_checkpointing_enable()
         made["engine"], *_ = deepspeed.initialize(model=made["model"], config=config,
                                                   model_parameters=made["model"].parameters())
         made.pop("model")
 
+    def texts():
+        return torch.randint(0, options.vocabulary, (1, options.tokens), device=options.device)
+
     def passes():
         for micro in range(options.accumulation):
-            tokens = torch.randint(0, options.vocabulary, (1, options.tokens))
+            tokens = texts()
             loss = engine(input_ids=tokens, labels=tokens).loss
             engine.backward(loss)
             del loss, tokens
@@ -301,7 +159,7 @@ def measure(options, statistics):
     def evaluation():
         engine.eval()
         with torch.no_grad():
-            tokens = torch.randint(0, options.vocabulary, (1, options.tokens))
+            tokens = texts()
             engine(input_ids=tokens, labels=tokens)
         engine.train()
 
@@ -314,56 +172,114 @@ def measure(options, statistics):
         phase("step", passes)
         phase("update", engine.step)
     phase("evaluate", evaluation)
-    phase("save", lambda: engine.save_checkpoint(options.save))
-    phase("after_save", passes)
-    engine.step()
-    return rows
+    if options.saves:
+        phase("save", lambda: engine.save_checkpoint(options.folder))
+        phase("after_save", passes)
+        engine.step()
+
+
+def largest_origins(blocks, count):
+    """Bytes without a name by the line that asked for them, the most first."""
+    sums = collections.Counter()
+    for holder, size, origin in blocks:
+        if holder == "rest":
+            sums[origin or size] += size
+    return dict(sums.most_common(count))
 
 
 # --- one process a rank ---
 
-def run_rank(options, statistics, rank, port, out):
+def use_compiled_fused_adam():
+    """What FusedAdamBuilder().load() compiled into TORCH_EXTENSIONS_DIR earlier, since that takes a minute."""
+    folder = pathlib.Path(os.environ.get("TORCH_EXTENSIONS_DIR", "")) / "fused_adam"
+    if (folder / "fused_adam.so").exists():
+        from deepspeed.ops.op_builder.builder import OpBuilder
+        sys.path.append(str(folder))
+        import fused_adam
+        OpBuilder._loaded_ops["fused_adam"] = fused_adam
+
+
+def run_rank(options, statistics, rank):
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(options.ranks),
-                      LOCAL_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+                      LOCAL_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1",
+                      MASTER_PORT=str(options.port))
     if not options.verbose:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
+    told = {}
+
+    def tell(rows):
+        told.update(rows)
+        pathlib.Path(f"{options.folder}/phases.{rank}").write_text(json.dumps(told))
+
     try:
-        rows = measure(options, statistics)
-        pathlib.Path(f"{out}.{rank}").write_text(json.dumps(rows))
-        status = 0
-    except BaseException:
+        if options.device == "cuda":
+            statistics = cuda_allocator_statistics.CudaStatistics()
+            if options.stage == 0:
+                use_compiled_fused_adam()
+        measure(options, statistics, tell)
+        tell({"has_ended": True})
+    except BaseException as problem:
         traceback.print_exc()
-        status = 1
+        tell({"error": f"{type(problem).__name__}: {problem}"})
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)
+    os._exit("error" in told)
 
 
-def row_of(options, statistics, port):
+def await_all(children, limit_s):
+    """Ends ranks that have not ended by themselves in time, or whose like has failed."""
+    end_s = time.monotonic() + limit_s
+    waiting = set(children)
+    while waiting:
+        for child in list(waiting):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                waiting.remove(child)
+                end_s = min(end_s, time.monotonic() + 20) if status else end_s
+        if waiting and time.monotonic() > end_s:
+            for child in waiting:
+                os.kill(child, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def row_of(options, statistics):
+    """Runs all ranks of a row; what could not be measured is told in `error`."""
     import deepspeed
+    import torch
     with tempfile.TemporaryDirectory() as folder:
-        options.save = folder + "/saved"
+        options.folder = folder
         children = []
         for rank in range(options.ranks):
             child = os.fork()
             if child == 0:
-                run_rank(options, statistics, rank, port, folder + "/rows.json")
+                run_rank(options, statistics, rank)
             children.append(child)
-        statuses = [os.waitpid(child, 0)[1] for child in children]
-        if any(statuses):
-            return None
-        ranks = [json.loads(pathlib.Path(f"{folder}/rows.json.{rank}").read_text())
-                 for rank in range(options.ranks)]
-        phases = {name: max((rows[name] for rows in ranks), key=lambda row: row["peak"])
-                  for name in ranks[0]}
-    setting = {key: getattr(options, key) for key in (
-        "stage", "ranks", "offload", "accumulation", "bucket", "overlap", "width", "layers",
-        "vocabulary", "tokens", "recompute")}
+        await_all(children, options.limit_s)
+        files = [pathlib.Path(f"{folder}/phases.{rank}") for rank in range(options.ranks)]
+        ranks = [json.loads(file.read_text()) if file.exists() else {} for file in files]
+    errors = [rows.pop("error", "no time left") for rows in ranks if not rows.pop("has_ended", False)]
+    phases = {name: max((rows[name] for rows in ranks if name in rows), key=lambda row: row["peak"])
+              for name in ranks[0]}
+    keys = ["stage", "ranks", "offload", "accumulation", "bucket", "overlap", "width", "layers",
+            "vocabulary", "tokens", "recompute"]
     if options.stage == 3:
+        keys += ["prefetch", "max_live", "reuse", "persistence", "sub_group"]
+    setting = {key: getattr(options, key) for key in keys}
+    if options.device == "cuda":
         setting.update({key: getattr(options, key) for key in (
-            "prefetch", "max_live", "reuse", "persistence", "sub_group")})
-    return {**setting, "version": deepspeed.__version__, "phases": phases}
+            "model", "feed_forward", "query_heads", "key_heads", "tied", "saves")})
+        setting.update({"torch": torch.__version__, "config": config_of(options)})
+    row = {**setting, "version": deepspeed.__version__, "phases": phases}
+    return {**row, "error": errors[0]} if errors else row
+
+
+def row_of_own_process(changes, options):
+    """The same where a fork cannot use the GPU, since the driver was called before it."""
+    words = [sys.executable, __file__, "--device", options.device, "--show", str(options.show),
+             "--port", str(options.port), "--row", json.dumps(changes)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": "failed"}
 
 
 def table():
@@ -383,8 +299,46 @@ def table():
     yield dict(stage=3, ranks=2, sub_group=500_000)
 
 
-def main():
+SHAPES = {
+    "Llama-3.2-1B": dict(vocabulary=128256, width=2048, layers=16, feed_forward=8192,
+                         query_heads=32, key_heads=8, tied=True),
+    "Llama-3.2-3B": dict(vocabulary=128256, width=3072, layers=28, feed_forward=8192,
+                         query_heads=24, key_heads=8, tied=True),
+    "Llama-2-7B": dict(vocabulary=32000, width=4096, layers=32, feed_forward=11008,
+                       query_heads=32, key_heads=32, tied=False),
+}
+
+
+def gpu_table():
+    """Settings of all rows on one GPU, the most telling first: time on it may end before the table."""
+    def row(model, stage, offload="none", **more):
+        base = dict(stage=stage, offload=offload, bucket=500_000_000, tokens=128, saves=False)
+        return {"model": model, **SHAPES[model], **base, **more}
+    small, middle, large = SHAPES
+    yield row(small, 2)
+    yield row(large, 3)
+    yield row(small, 3, saves=True)
+    for offload in ("optimizer", "both"):
+        yield row(small, 3, offload)
+    yield row(small, 1)
+    yield row(small, 2, "optimizer")
+    yield row(large, 2)
+    for stage in (1, 2, 3):
+        yield row(middle, stage)
+    yield row(small, 1, "optimizer")
+    # As the trainer of Hugging Face fills in "auto": a bucket smaller than most matrices.
+    automatic = dict(bucket=2048 * 2048, prefetch=9 * 2048 * 2048 // 10, persistence=20480)
+    yield row(small, 2, **automatic)
+    yield row(small, 3, "both", **automatic)
+    yield row(small, 2, accumulation=2)
+    yield row(large, 1)
+    yield row(small, 2, saves=True)
+    yield row(small, 0)
+
+
+def options_of_call():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--stage", type=int, default=2)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--offload", choices=("none", "optimizer", "both"), default="none")
@@ -398,22 +352,57 @@ def main():
     parser.add_argument("--sub-group", type=int, default=1_000_000_000)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--tied", action="store_true", help="one matrix for embedding and head")
     parser.add_argument("--vocabulary", type=int, default=1024)
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--recompute", action="store_true")
-    parser.add_argument("--show", type=int, default=0, help="so many of the largest blocks in `rest`")
+    parser.add_argument("--show", type=int, default=0, help="so many of the largest in `rest`")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the table from this row on")
     parser.add_argument("--to", dest="last", type=int, help="and before this one")
+    parser.add_argument("--row", type=json.loads, help="one row, its settings as JSON")
+    parser.add_argument("--port", type=int, default=29800)
+    parser.add_argument("--limit-s", type=float, default=600, help="of one row")
+    parser.add_argument("--end-s", type=float, default=86400, help="begin no row after so long")
     parser.add_argument("--self-test", action="store_true")
-    options = parser.parse_args()
-    os.environ.update(DS_ACCELERATOR="cpu", DS_BUILD_OPS="0", OMP_NUM_THREADS="1")
+    return parser.parse_args()
+
+
+def changes_of(options):
+    """What each row changes of the options."""
+    if options.row or not options.table:
+        return [options.row or {}]
+    rows = table() if options.device == "cpu" else gpu_table()
+    return list(rows)[options.first:options.last]
+
+
+def completed(options):
+    """Shape of a model that was told by its width alone."""
+    heads = options.width // 64
+    for name, value in dict(model="small", feed_forward=options.width * 11 // 4, query_heads=heads,
+                            key_heads=heads, saves=True).items():
+        if not hasattr(options, name):
+            setattr(options, name, value)
+    return options
+
+
+def main():
+    options = options_of_call()
+    begin_s = time.monotonic()
+    os.environ.update(DS_ACCELERATOR=options.device, DS_BUILD_OPS="0")
+    if options.device == "cpu":
+        os.environ["OMP_NUM_THREADS"] = "1"
+    # So that counting GPUs calls no driver: a process that did cannot fork to use it.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     warnings.filterwarnings("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        statistics = Statistics(folder)
+    statistics = None
+    if options.device == "cpu":
+        with tempfile.TemporaryDirectory() as folder:
+            statistics = cpu_allocator_statistics.CpuStatistics(folder)
     if options.self_test:
-        self_test(statistics)
+        cpu_allocator_statistics.self_test(statistics)
+        cuda_allocator_statistics.self_test()
         return
     # Before the fork, so that ranks need not.
     import deepspeed.runtime.zero.muon.muon_optimizer  # noqa: F401
@@ -421,11 +410,18 @@ def main():
     import torch._dynamo  # noqa: F401
     import torch.utils.cpp_extension  # noqa: F401
     from transformers import LlamaForCausalLM  # noqa: F401
-    rows = list(table())[options.first:options.last] if options.table else [{}]
-    for number, changes in enumerate(rows, options.first):
-        words = argparse.Namespace(**{**vars(options), **changes})
-        row = row_of(words, statistics, 29800 + number)
-        print(json.dumps(row if row else {**changes, "failed": True}), flush=True)
+    forks = True
+    for number, changes in enumerate(changes_of(options), options.first):
+        if time.monotonic() - begin_s > options.end_s:
+            print(json.dumps({**changes, "error": "not begun: no time left"}), flush=True)
+            continue
+        words = completed(argparse.Namespace(**{**vars(options), **changes}))
+        words.port = options.port + number
+        row = row_of(words, statistics) if forks else row_of_own_process(changes, words)
+        if forks and "forked subprocess" in row.get("error", ""):
+            forks = False
+            row = row_of_own_process(changes, words)
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
