@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "doctor/config_rules.h"
+
 namespace underkeel::doctor {
 namespace {
 
@@ -362,9 +364,13 @@ void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& d
          .line = line,
          .slots = slots_for(*find_wording(rule.id), figures, truth)});
   };
+  // At stage 0 what stands in zero_optimization does nothing, whoever recommends it.
+  const auto acts = [&](const AdviceRule& rule) {
+    return !rule.key.starts_with("zero_optimization") || stage_in(inputs.deepspeed->root) > 0;
+  };
   if (inputs.deepspeed)
     for (const AdviceRule& rule : advice_rules())
-      if (follows(inputs.deepspeed->root, rule))
+      if (acts(rule) && follows(inputs.deepspeed->root, rule))
         tell(rule, inputs.deepspeed->file, line_of(inputs.deepspeed->root, rule.key));
   for (const Document& document : inputs.others) {
     if (document.kind != FileKind::advice) continue;

@@ -1,8 +1,13 @@
-// What would cure it, for DeepSpeed: every stage, offload, recomputation and micro-batch at the same global batch.
+// What would cure it, for DeepSpeed: every stage, offload, recomputation and micro-batch at the same global batch. A row
+// is made of the words that ask for it: its figures are those of the files with them, and it is checked as those.
 
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "doctor/alternative_words.h"
 #include "doctor/memory_rules.h"
 
 namespace underkeel::doctor {
@@ -34,23 +39,26 @@ int halvings(std::int64_t from, std::int64_t to) {
   return count;
 }
 
+/// What a verdict counts: at most, without rounding of page-locked blocks.
 double peak_of(const Forecast& forecast, Space space, bool resumes) {
   double most = 0;
   for (std::size_t p = 0; p < phase_count; ++p) {
     if (static_cast<Phase>(p) == Phase::resume && !resumes) continue;
     if (const auto& holding = forecast.at(static_cast<Phase>(p), space))
-      most = std::max(most, holding->expected());
+      most = std::max(most, holding->high_without(rounding_term));
   }
   return most;
 }
 
 }  // namespace
 
-std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
+std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const Inputs& inputs) {
   std::vector<Alternative> rows;
   const DeepspeedSettings& given = memory.settings;
+  const bool may_recompute = inputs.run && !memory.run.recomputes;
   const auto recompute_levels =
-      memory.run.recomputes ? std::vector<bool>{true} : std::vector<bool>{false, true};
+      may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{memory.run.recomputes};
+  const WordedFiles files(inputs);
   for (const Placement& placement : placements) {
     // On one rank a stage by itself splits nothing; offload comes with one.
     const bool is_stage_alone = placement.optimizer == Offload::none &&
@@ -61,28 +69,29 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory) {
     if (is_nvme && !memory.limits.nvme && given.optimizer != Offload::nvme) continue;
     for (const bool recomputes : recompute_levels)
       for (const std::int64_t micro : micro_batches(memory.run.micro_batch)) {
-        MemoryCase other = memory;
-        other.settings.stage = placement.stage;
-        other.settings.optimizer = placement.optimizer;
-        other.settings.parameters = placement.parameters;
-        other.settings.uses_bf16_optimizer = given.uses_bf16_optimizer && placement.stage == 1 &&
-                                             placement.optimizer == Offload::none;
-        if (placement.stage == 3 && given.stage != 3) other.settings.overlap_comm = true;
-        other.run.recomputes = recomputes;
-        other.run.micro_batch = micro;
-        other.run.accumulation_steps =
-            memory.run.accumulation_steps * memory.run.micro_batch / micro;
-        const Forecast forecast = forecast_of(other);
+        const Wanted wanted{
+            .stage = placement.stage,
+            .optimizer = placement.optimizer,
+            .parameters = placement.parameters,
+            .recomputes = recomputes,
+            .micro_batch = micro,
+            .accumulation_steps = memory.run.accumulation_steps * memory.run.micro_batch / micro};
+        const auto words = files.words_for(wanted, memory);
+        if (!words) continue;
+        const auto changed = files.with(*words, memory);
+        if (!changed) continue;
+        const Forecast forecast = forecast_of(*changed);
         Alternative row{.engine = Engine::deepspeed,
                         .stage = placement.stage,
                         .offload_optimizer = std::string(name_of(placement.optimizer)),
                         .offload_param = std::string(name_of(placement.parameters)),
                         .recomputes = recomputes,
                         .micro_batch = micro,
-                        .accumulation_steps = other.run.accumulation_steps,
+                        .accumulation_steps = wanted.accumulation_steps,
                         .verdict = forecast.verdict,
                         .device_bytes = peak_of(forecast, Space::device, memory.resumes),
-                        .host_bytes = peak_of(forecast, Space::host, memory.resumes)};
+                        .host_bytes = peak_of(forecast, Space::host, memory.resumes),
+                        .words = fmt::format("{}", fmt::join(*words, " "))};
         row.changes = (placement.stage != given.stage) + (placement.optimizer != given.optimizer) +
                       (placement.parameters != given.parameters) +
                       (recomputes != memory.run.recomputes) +

@@ -169,7 +169,7 @@ int stage_in(const Value& config) {
   if (zero->kind == ValueKind::boolean) return zero->boolean ? 1 : 0;
   if (is_auto_at(config, "zero_optimization.stage")) return 2;
   return static_cast<int>(
-      std::clamp<std::int64_t>(whole_at(config, "zero_optimization.stage").value_or(0), 0, 3));
+      std::clamp<std::int64_t>(lax_whole_at(config, "zero_optimization.stage").value_or(0), 0, 3));
 }
 
 void check_combinations(const Inputs& inputs, std::vector<Finding>& findings) {

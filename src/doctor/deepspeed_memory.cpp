@@ -99,7 +99,13 @@ class Model {
       holding.add("whole_model", element_ * run_.sizes.total());
       return holding;
     }
-    add_weights(holding);
+    if (run_.sizes.quantised > 0) {
+      // Not built under zero.Init: what stays in 16 bit is split only once all of it is there.
+      holding.add("quantised", run_.sizes.quantised * run_.quantised_bytes);
+      holding.add("weights", element_ * (run_.sizes.total() - run_.sizes.quantised));
+    } else {
+      add_weights(holding);
+    }
     add_state(holding, false);
     if (s_.stage > 0 && s_.optimizer == Offload::none) holding.add("set_up", set_up());
     return holding;
@@ -312,9 +318,9 @@ class Model {
     if (s_.parameters == Offload::cpu) {
       terms.pin("weights", element_ * share_ + frozen, element_ * (share_ + frozen / element_),
                 true);
-      // Shards of single parameters, freed once they are flat; the allocator caches the blocks.
-      terms.all.add("weights_transient", 0, element_ * share_ + frozen);
-      terms.pinned.add("weights_transient", 0, element_ * share_ + frozen);
+      // Shards of single parameters that train, freed once they are flat; the allocator caches the blocks.
+      terms.all.add("weights_transient", 0, element_ * share_);
+      terms.pinned.add("weights_transient", 0, element_ * share_);
     }
     if (s_.parameters == Offload::nvme)
       terms.pin("parameter_buffers", s_.parameter_buffer_count * s_.parameter_buffer * element_,
@@ -363,10 +369,15 @@ class Model {
       }
   }
 
+  double frozen_bytes() const {
+    return element_ * (run_.sizes.frozen - run_.sizes.quantised) +
+           run_.quantised_bytes * run_.sizes.quantised;
+  }
+
   Holding loading() const {
     Holding holding;
-    const double whole = element_ * (run_.sizes.total() - run_.sizes.quantised) +
-                         run_.quantised_bytes * run_.sizes.quantised;
+    // Adapters are made beside the base once it is there.
+    const double whole = run_.saves_adapters_only ? frozen_bytes() : element_ * psi_;
     if (s_.stage == 3 && run_.built_sharded) {
       holding.add("checkpoint_shard", 0, std::min(whole, load_shard_bytes));
     } else {
@@ -383,16 +394,16 @@ class Model {
   Holding save_on_host() const {
     Holding holding;
     const double whole = element_ * (run_.sizes.total() - run_.sizes.quantised);
-    const double adapters = element_ * psi_;
+    const auto [narrow, wide] = adapters_on_rank_0(run_.sizes);
     // The largest storage of a rank is serialised at a time.
     const double storage = s_.stage == 3 ? 4 * largest_sub_group(run_) : 4 * share_;
     if (s_.optimizer == Offload::none)  // else it is written from where it lies
       holding.add("serialised", 0, run_.ranks_on_node * storage);
     if (s_.stage < 3)
       holding.add("weights_clone",
-                  run_.ranks_on_node * (run_.saves_adapters_only ? adapters : whole));
+                  run_.ranks_on_node * (run_.saves_adapters_only ? element_ * psi_ : whole));
     else if (run_.saves_adapters_only)
-      holding.add("weights_on_rank_0", adapters, adapters + element_ * run_.sizes.frozen);
+      holding.add("weights_on_rank_0", narrow, wide + frozen_bytes());
     else if (s_.gathers_on_save)
       holding.add("weights_on_rank_0", whole);
     return holding;

@@ -29,7 +29,10 @@ class SettingsReader {
   double bound(std::string_view key, double fallback, double auto_value = -1) const {
     for (const std::string_view prefix : {"stage3_", ""}) {
       const std::string path = fmt::format("zero_optimization.{}{}", prefix, key);
-      if (const auto value = number_at(config_, path); value && *value >= 0) return *value;
+      std::optional<double> value = number_at(config_, path);
+      if (const auto whole = lax_whole_at(config_, path); !value && whole)
+        value = static_cast<double>(*whole);
+      if (value && *value >= 0) return *value;
       if (is_auto_at(config_, path) && auto_value >= 0 && width_ > 0) return auto_value;
     }
     return fallback;

@@ -55,7 +55,8 @@ double gathered_bytes(const DeepspeedRun& run) {
   // Fetching ahead stops at max_live, at most one parameter late.
   const double ahead = s.prefetch_bucket > 0 ? s.max_live : 0;
   const double window = std::max({ahead, s.max_reuse_distance / 2, largest});
-  const double passing = run.sizes.total() - persistent_elements(run.sizes, s);
+  const double passing =
+      run.sizes.total() - run.sizes.quantised - persistent_elements(run.sizes, s);
   return (s.is_16_bit ? 2 : 4) * std::min(passing, window + largest);
 }
 
@@ -68,6 +69,10 @@ Range live_bytes(const DeepspeedRun& run) {
   // Several parameters are received in one flat buffer and then copied out of it.
   const double received = std::min(s.prefetch_bucket, s.max_live) + run.sizes.largest_tensor;
   return {low, gathered + std::min(gathered, element * received)};
+}
+
+Range adapters_on_rank_0(const ModelSizes& sizes) {
+  return {2 * sizes.trainable, 4 * sizes.trainable};
 }
 
 double rounded_block(double size_bytes) {

@@ -36,6 +36,8 @@ double owned_elements(const DeepspeedRun& run);
 double gathered_bytes(const DeepspeedRun& run);
 /// The same with the buffers that they are received in: in forward and backward.
 Range live_bytes(const DeepspeedRun& run);
+/// Adapters that rank 0 collects in a save at stage 3: in 16 bit as DeepSpeed holds them, or in f32 as PEFT makes them.
+Range adapters_on_rank_0(const ModelSizes& sizes);
 /// Page-locked blocks are rounded up to powers of two.
 double rounded_block(double size_bytes);
 

@@ -135,6 +135,47 @@ void tell_too_many_ranks(const Inputs& inputs, std::vector<Finding>& findings) {
                  {"nodes", fmt::format("{}", (inputs.ranks.count + on_node - 1) / on_node)}}});
 }
 
+/// Whether DeepSpeed stops on a key of zero_optimization: what stands there is then no stage, offload or bucket of its own.
+bool tell_refused_zero(const Inputs& inputs, const std::vector<Finding>& of_keys,
+                       std::vector<Finding>& findings) {
+  const auto refused = std::find_if(of_keys.begin(), of_keys.end(), [](const Finding& each) {
+    return each.severity == Severity::error && each.key.starts_with("zero_optimization");
+  });
+  if (refused == of_keys.end()) return false;
+  if (inputs.model)
+    findings.push_back({.id = "memory-not-judged",
+                        .severity = Severity::warning,
+                        .engine = Engine::deepspeed,
+                        .file = inputs.deepspeed->file,
+                        .key = refused->key,
+                        .line = refused->line,
+                        .slots = {{"key", refused->key}}});
+  return true;
+}
+
+/// What is offered against a lack of memory is taken only where nothing else stops the engine.
+void withhold_offers(Diagnosis& diagnosis, Engine engine) {
+  const auto is_cured = [](const Finding& finding) {
+    return finding.id == "deepspeed-does-not-fit" || finding.id.starts_with("underkeel-offload") ||
+           (finding.id == "underkeel-cannot-yet" &&
+            finding.key.find("offload") != std::string::npos) ||
+           finding.id == "underkeel-does-not-fit" || finding.id == "underkeel-state-does-not-fit";
+  };
+  const bool stops_otherwise = std::any_of(
+      diagnosis.findings.begin(), diagnosis.findings.end(), [&](const Finding& finding) {
+        return finding.severity == Severity::error && concerns(finding, engine) &&
+               !finding.id.starts_with("log-") && !is_cured(finding);
+      });
+  if (!stops_otherwise) return;
+  std::erase_if(diagnosis.alternatives,
+                [&](const Alternative& row) { return row.engine == engine; });
+  for (Finding& finding : diagnosis.findings)
+    for (Slot& slot : finding.slots)
+      if (finding.engine == engine && slot.name == "cure" && finding.id.ends_with("fit") &&
+          finding.id.find("disk") == std::string::npos)
+        slot.text = "@errors-first";
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Question& question) {
@@ -144,7 +185,7 @@ Diagnosis diagnose(const Question& question) {
 Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
   Diagnosis diagnosis;
   std::vector<Finding>& findings = diagnosis.findings;
-  const Inputs inputs = gather(question, findings);
+  Inputs inputs = gather(question, findings);
   if (inputs.deepspeed || inputs.run)
     findings.push_back({.id = "ranks-counted",
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
@@ -156,9 +197,11 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
   if (inputs.run) tell_other_ranks(inputs, findings);
   if (inputs.accelerate) append(findings, check_accelerate(*inputs.accelerate));
   if (inputs.deepspeed) {
-    append(findings,
-           check_keys({.config = *inputs.deepspeed,
-                       .auto_is_filled_in = inputs.run || inputs.accelerate || inputs.has_unread}));
+    const std::vector<Finding> of_keys =
+        check_keys({.config = *inputs.deepspeed,
+                    .auto_is_filled_in = inputs.run || inputs.accelerate || inputs.has_unread});
+    inputs.zero_is_refused = tell_refused_zero(inputs, of_keys, findings);
+    append(findings, of_keys);
     append(findings, check_config(inputs));
   }
   look_at_memory(question, inputs, diagnosis);
@@ -168,6 +211,8 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
   look_at_logs(question, inputs, diagnosis);
   look_at_advice(question, inputs, diagnosis);
   look_at_own_engine(question, inputs, disk_need, diagnosis);
+  withhold_offers(diagnosis, Engine::deepspeed);
+  withhold_offers(diagnosis, Engine::underkeel);
   if (has_error_now(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
   if (has_error_now(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;
   std::stable_sort(findings.begin(), findings.end(),

@@ -414,6 +414,12 @@ std::optional<std::int64_t> whole_at(const Value& root, std::string_view path) {
   return value == nullptr ? std::nullopt : spec::to_integer(*value);
 }
 
+std::optional<std::int64_t> lax_whole_at(const Value& root, std::string_view path) {
+  const Value* value = value_at(root, path);
+  if (value != nullptr && value->kind == ValueKind::boolean) return value->boolean ? 1 : 0;
+  return whole_at(root, path);
+}
+
 std::optional<bool> truth_at(const Value& root, std::string_view path) {
   const Value* value = value_at(root, path);
   if (value == nullptr) return std::nullopt;

@@ -60,6 +60,8 @@ FileKind kind_of(const spec::Value& root);
 const spec::Value* value_at(const spec::Value& root, std::string_view path);
 std::optional<double> number_at(const spec::Value& root, std::string_view path);
 std::optional<std::int64_t> whole_at(const spec::Value& root, std::string_view path);
+/// As pydantic reads a whole number where it is lax: true is 1, false is 0.
+std::optional<std::int64_t> lax_whole_at(const spec::Value& root, std::string_view path);
 std::optional<bool> truth_at(const spec::Value& root, std::string_view path);
 std::optional<std::string> text_at(const spec::Value& root, std::string_view path);
 bool is_auto_at(const spec::Value& root, std::string_view path);

@@ -39,13 +39,20 @@ double Holding::high_without(std::string_view name) const {
   return sum;
 }
 
+std::pair<double, double> term_range(const Forecast& forecast, Phase phase, Space space,
+                                     std::string_view name) {
+  std::pair<double, double> range;
+  if (const auto& holding = forecast.at(phase, space))
+    for (const Term& term : holding->terms) {
+      if (term.name != name) continue;
+      range.first += term.low_bytes;
+      range.second += term.high_bytes;
+    }
+  return range;
+}
+
 double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name) {
-  const auto& holding = forecast.at(phase, space);
-  if (!holding) return 0;
-  double bytes = 0;
-  for (const Term& term : holding->terms)
-    if (term.name == name) bytes += term.high_bytes;
-  return bytes;
+  return term_range(forecast, phase, space, name).second;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/finding.h"
@@ -62,6 +63,9 @@ struct Forecast {
   }
 };
 
+/// What the term is at least and at most; zeros where there is none.
+std::pair<double, double> term_range(const Forecast& forecast, Phase phase, Space space,
+                                     std::string_view name);
 /// What the term is at most; 0 where there is none.
 double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name);
 

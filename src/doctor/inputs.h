@@ -64,6 +64,8 @@ struct Inputs {
   std::optional<Document> data_shape;
   bool has_unread =
       false;  // a run file or DeepSpeed config that could not be parsed: nothing is compared with it
+  bool zero_is_refused =
+      false;  // DeepSpeed stops on a key of zero_optimization, so what it would hold is not known
   std::vector<Document> others;  // logs, advice, folders, weights, data sets
   std::optional<spec::ModelSpec> model;
   std::string model_file;  // config.json or the description

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest_word.h"
+#include "doctor/config_rules.h"
 #include "doctor/key_tables.h"
 #include "spec/fields.h"
 
@@ -65,7 +66,7 @@ std::string_view phrase_of(ValueType type) {
   return names[static_cast<std::size_t>(type)];
 }
 
-enum class Fit { right, quoted, wrong };
+enum class Fit { right, quoted, boolean, wrong };
 
 Fit fit_of(const Value& value, ValueType type, bool is_lax) {
   const bool is_text = value.kind == ValueKind::text;
@@ -79,7 +80,7 @@ Fit fit_of(const Value& value, ValueType type, bool is_lax) {
       return is_text && is_lax && is_lax_truth(value.text) ? Fit::quoted : Fit::wrong;
     case ValueType::whole:
       if (value.kind == ValueKind::number) return spec::to_integer(value) ? Fit::right : Fit::wrong;
-      if (value.kind == ValueKind::boolean && is_lax) return Fit::quoted;
+      if (value.kind == ValueKind::boolean && is_lax) return Fit::boolean;
       return is_text && is_lax && is_plain_digits(value.text) ? Fit::quoted : Fit::wrong;
     case ValueType::number:
       if (value.kind == ValueKind::number) return spec::to_double(value) ? Fit::right : Fit::wrong;
@@ -102,21 +103,13 @@ class Checker {
   std::vector<Finding> check() {
     const Value& root = question_.config.root;
     if (root.kind != ValueKind::mapping) return {};
-    stage_ = stage_of(root);
+    stage_ = stage_in(root);
     check_section(*find_section(""), root);
     tell_autos();
     return std::move(findings_);
   }
 
  private:
-  static std::int64_t stage_of(const Value& root) {
-    if (const Value* zero = root.find("zero_optimization");
-        zero != nullptr && zero->kind == ValueKind::boolean)
-      return zero->boolean ? 1 : 0;
-    if (is_auto_at(root, "zero_optimization.stage")) return 2;
-    return whole_at(root, "zero_optimization.stage").value_or(0);
-  }
-
   void tell(std::string_view id, Severity severity, std::string_view section,
             const spec::Entry& entry, std::vector<Slot> slots) {
     slots.push_back({"key", entry.key});
@@ -208,6 +201,9 @@ class Checker {
     if (fit == Fit::quoted)
       tell("value-quoted", Severity::warning, section, entry,
            {{"found", spec::shown(value)}, {"wanted", std::string(phrase_of(rule.type))}});
+    if (fit == Fit::boolean)
+      tell("value-boolean", Severity::warning, section, entry,
+           {{"found", spec::shown(value)}, {"number", value.boolean ? "1" : "0"}});
     check_range(table.section, rule, entry);
     check_stage(table, rule, entry);
   }
@@ -301,7 +297,7 @@ class Checker {
   }
 
   void check_stage(const SectionTable& table, const KeyRule& rule, const spec::Entry& entry) {
-    const bool acts = rule.stages.empty() || stage_ < 0 || stage_ > 3 ||
+    const bool acts = rule.stages.empty() ||
                       rule.stages.find(static_cast<char>('0' + stage_)) != std::string_view::npos;
     if (acts || is_default(rule, entry.value)) return;
     if (rule.type == ValueType::mapping && entry.key.starts_with("offload")) {
@@ -321,7 +317,7 @@ class Checker {
   }
 
   const KeyQuestion& question_;
-  std::int64_t stage_ = 0;
+  int stage_ = 0;
   std::string autos_;  // "key <- what fills it; ..."
   int auto_count_ = 0, first_auto_line_ = 0;
   std::vector<Finding> findings_;

@@ -80,11 +80,50 @@ Holding without_rounding(Holding holding) {
   return holding;
 }
 
-/// "12.1 GB", or "12.1 GB - 14.0 GB" where it is a range.
-std::string span_of(Range range) {
-  return amount(range.low) == amount(range.high)
-             ? amount(range.low)
-             : fmt::format("{} - {}", amount(range.low), amount(range.high));
+/// Communication buffers of a rank; `tell` takes a finding's parts.
+template <class Tell>
+void tell_buckets(const MemoryCase& memory, const Forecast& state, const Tell& tell) {
+  const DeepspeedSettings& s = memory.settings;
+  const auto step = [&](std::string_view name) {
+    return term_bytes(state, Phase::step, Space::device, name);
+  };
+  const double bucket = step("bucket"), copy = step("bucket_copy");
+  if (bucket + copy <= 0) return;
+  if (s.stage == 0)
+    return tell("all-reduce-copy", Severity::info, Certainty::exact, {{"copy", amount(copy)}});
+  const double width = static_cast<double>(memory.model->width);
+  const double auto_elements = width * width;
+  const bool is_full = s.contiguous_gradients;
+  // Nobody fills in "auto" without the Trainer or accelerate: DeepSpeed then takes its default.
+  const std::string smaller =
+      memory.under_trainer ? "\"auto\"" : fmt::format("{:.0f}", auto_elements);
+  tell("bucket-bytes", Severity::info, Certainty::exact,
+       {{"bucket", amount(bucket)},
+        {"count", s.overlap_comm && s.stage < 3 ? "2" : "1"},
+        {"size", is_full ? "@bucket.full" : "@bucket.filled"},
+        {"copy", amount(copy)},
+        {"both", amount(bucket + copy)},
+        {"elements", fmt::format("{:.0f}", s.reduce_bucket)},
+        {"auto_elements", fmt::format("{:.0f}", auto_elements)},
+        {"auto", amount((s.is_16_bit ? 2 : 4) * auto_elements)},
+        {"do", s.reduce_bucket > auto_elements ? "\"reduce_bucket_size\": " + smaller : ""}});
+}
+
+/// What the resume of a run needs that does not fit a node: a node that is large enough, or enough of this kind.
+std::string cure_of_resume(const MemoryCase& memory, double needed) {
+  constexpr double gib = 1 << 30;
+  constexpr double step_gib = 16;
+  const double node_gib = step_gib * std::ceil(needed / gib / step_gib);
+  std::string cure = fmt::format("@[resume.larger-node] {:.0f} GiB", node_gib);
+  constexpr int most_nodes = 64;
+  for (int nodes = 2; nodes <= most_nodes; ++nodes) {
+    MemoryCase other = memory;
+    other.ranks = memory.ranks * nodes;
+    const auto& holding = forecast_of(other).at(Phase::resume, Space::host);
+    if (holding->high_without(rounding_term) > *memory.limits.host) continue;
+    return cure + fmt::format("@[resume.or-ranks] {:.0f} (@[resume.nodes] {})", other.ranks, nodes);
+  }
+  return cure;
 }
 
 }  // namespace
@@ -94,14 +133,18 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
   const Alternative* cure = first_that_runs(diagnosis);
   const std::string fix = cure == nullptr ? "@no-cure" : words_of(*cure, memory);
   const bool fails = forecast.verdict == Verdict::fails;
-  const auto tightest = tightest_of(forecast, memory.resumes, fails);
-  if (!memory.limits.device && !fails)
-    diagnosis.findings.push_back(deepspeed_finding(
-        inputs, "deepspeed-no-machine", Severity::warning, Certainty::estimate,
-        {{"low", amount(forecast.at(Phase::step, Space::device)->low())},
-         {"high", amount(std::max(forecast.at(Phase::step, Space::device)->high(),
-                                  forecast.at(Phase::update, Space::device)->high()))},
-         {"terms", largest_terms(*forecast.at(Phase::step, Space::device), 4)}}));
+  const Forecast least = least_of(forecast, memory);
+  const auto tightest = tightest_of(fails ? least : forecast, memory.resumes, fails);
+  if (!memory.limits.device && !fails) {
+    const Holding& step = *forecast.at(Phase::step, Space::device);
+    const Holding& update = *forecast.at(Phase::update, Space::device);
+    const Holding& most = update.high() > step.high() ? update : step;
+    diagnosis.findings.push_back(deepspeed_finding(inputs, "deepspeed-no-machine",
+                                                   Severity::warning, Certainty::estimate,
+                                                   {{"low", amount(most.low())},
+                                                    {"high", amount(most.high())},
+                                                    {"terms", largest_terms(most, 4)}}));
+  }
   if (!tightest) return;
   const std::vector<Slot> slots = {
       {"space", fmt::format("@space.{}", name_of(tightest->space))},
@@ -153,31 +196,25 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
 
   // The moments appear at the first update; on a resume they are there in the first forward pass.
   if (s.stage >= 1 && s.optimizer == Offload::none) {
-    const double set_up =
-        held(forecast, Phase::load, Space::device).low - device(Phase::load, "set_up");
-    const double gradients = device(Phase::update, "gradients");
+    const double set_up = device(Phase::update, "weights") + device(Phase::update, "quantised") +
+                          device(Phase::update, "master");
+    const double moments = device(Phase::update, "moments");
+    const double copies = device(Phase::update, "update_copies");
+    const double peak = held(forecast, Phase::update, Space::device).low;
     tell("first-update", Severity::info, Certainty::bound,
          {{"set_up", amount(set_up)},
-          {"backward", amount(set_up + gradients)},
-          {"moments", amount(device(Phase::update, "moments"))},
-          {"copies", amount(device(Phase::update, "update_copies"))},
-          {"peak", amount(held(forecast, Phase::update, Space::device).low)}});
+          {"backward", amount(peak - moments - copies)},
+          {"moments", amount(moments)},
+          {"copies", amount(copies)},
+          {"peak", amount(peak)}});
   }
   if (s.stage >= 1 && memory.ranks == 1 && s.optimizer == Offload::none)
     tell("one-rank-saves-nothing", Severity::warning, Certainty::exact,
-         {{"stage", fmt::format("{}", s.stage)}, {"state", amount(16 * memory.sizes.trainable)}});
-  const double bucket = device(Phase::step, "bucket"), copy = device(Phase::step, "bucket_copy");
-  if (bucket + copy > 0) {
-    const double h = static_cast<double>(memory.model->width);
-    tell("bucket-bytes", Severity::info, Certainty::exact,
-         {{"bucket", amount(bucket)},
-          {"copy", amount(copy)},
-          {"both", amount(bucket + copy)},
-          {"elements", fmt::format("{:.0f}", s.reduce_bucket)},
-          {"auto_elements", fmt::format("{:.0f}", h * h)},
-          {"auto", amount((s.is_16_bit ? 2 : 4) * h * h)},
-          {"do", s.reduce_bucket > h * h ? "\"reduce_bucket_size\": \"auto\"" : ""}});
-  }
+         {{"stage", fmt::format("{}", s.stage)},
+          {"state", amount(16 * memory.sizes.trainable + frozen_bytes(memory))},
+          {"parts", memory.sizes.frozen > 0 ? "@state.of-adapters" : "@state.of-all"},
+          {"freed", amount(12 * memory.sizes.trainable)}});
+  tell_buckets(memory, state, tell);
   if (s.stage == 3) {
     const double live = device(Phase::step, "live");
     if (live > 0)
@@ -189,7 +226,9 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
 
   // The host: three figures, and a fourth that only a resume has.
   const Range steady = held(forecast, Phase::step, Space::host);
+  const auto [least, most] = term_range(forecast, Phase::step, Space::host, "processes");
   std::vector<Slot> phases = {
+      {"processes", span_of({least, most})},
       {"steady", span_of(steady)},
       {"terms", steady.high > 0
                     ? largest_terms(without_process(*forecast.at(Phase::step, Space::host)), 4)
@@ -204,12 +243,17 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
   const double resume = held(forecast, Phase::resume, Space::host).low;
   const double file = term_bytes(forecast, Phase::resume, Space::host, "optimizer_file");
   const bool host_is_short = memory.limits.host && resume > *memory.limits.host;
+  std::vector<Slot> of_resume = {
+      {"steady", amount(steady.low)},
+      {"file", amount(file)},
+      {"resume", amount(resume)},
+      {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}};
+  if (host_is_short) {
+    const double needed = forecast.at(Phase::resume, Space::host)->high_without(rounding_term);
+    of_resume.push_back({"cure", cure_of_resume(memory, needed)});
+  }
   tell(host_is_short ? "resume-host-short" : "resume-host",
-       host_is_short ? Severity::warning : Severity::info, Certainty::bound,
-       {{"steady", amount(steady.low)},
-        {"file", amount(file)},
-        {"resume", amount(resume)},
-        {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}});
+       host_is_short ? Severity::warning : Severity::info, Certainty::bound, std::move(of_resume));
   if (const auto& pinned = forecast.at(Phase::step, Space::pinned_host)) {
     const auto& host = forecast.at(Phase::step, Space::host);
     const bool rounding_decides = memory.limits.host && host->high() > *memory.limits.host &&
@@ -235,14 +279,16 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
           {"limit", memory.limits.nvme ? limit_text(*memory.limits.nvme) : "@unknown"}});
 
   // Loading.
-  const double whole = (s.is_16_bit ? 2 : 4) * memory.sizes.total();
-  if (s.stage == 3)
+  // A quantised base is not built under zero.Init; adapters are made once the base is there.
+  const double elements = memory.run.is_lora ? memory.sizes.frozen : memory.sizes.total();
+  const double whole = (s.is_16_bit ? 2 : 4) * elements;
+  if (s.stage == 3 && memory.sizes.quantised == 0)
     tell("load-needs-zero-init", memory.under_trainer ? Severity::info : Severity::warning,
          Certainty::bound,
          {{"whole", amount(whole)},
           {"ranks", fmt::format("{:.0f}", memory.ranks_on_node)},
           {"copies", amount(memory.ranks_on_node * whole)},
-          {"copies_f32", amount(memory.ranks_on_node * 4 * memory.sizes.total())},
+          {"copies_f32", amount(memory.ranks_on_node * 4 * elements)},
           {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}});
 }
 

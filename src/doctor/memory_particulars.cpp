@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "doctor/alternative_words.h"
 #include "doctor/memory_rules.h"
 
 namespace underkeel::doctor {
@@ -19,11 +21,6 @@ std::string limit_text(const std::optional<double>& bytes) {
   return bytes ? capacity(static_cast<std::int64_t>(*bytes)) : "@unknown";
 }
 
-std::string span(double low, double high) {
-  return amount(low) == amount(high) ? amount(low)
-                                     : fmt::format("{} - {}", amount(low), amount(high));
-}
-
 class Particulars {
  public:
   Particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs)
@@ -31,9 +28,9 @@ class Particulars {
         s_(memory.settings),
         diagnosis_(diagnosis),
         inputs_(inputs),
-        whole_(2 * memory.sizes.total()),
-        base_16_(2 * memory.sizes.frozen),
-        base_(base_16_ + (quantised_bytes(memory.run) - 2) * memory.sizes.quantised) {}
+        // Adapters are merged into their matrices, and take no room of their own then.
+        whole_(2 * (memory.run.is_lora ? memory.sizes.frozen : memory.sizes.total())),
+        base_(frozen_bytes(memory)) {}
 
   void tell_all() {
     tell_whole_model();
@@ -74,18 +71,23 @@ class Particulars {
     const auto device =
         text_at(inputs_.deepspeed->root, "zero_optimization.offload_param.device").value_or("none");
     if (device == "none") return;
+    const std::string key = "zero_optimization.offload_param";
+    tell("weights-stay-whole", Severity::warning, Certainty::exact, Engine::both,
+         {{"stage", fmt::format("{}", s_.stage)},
+          {"whole", amount(whole_)},
+          {"limit", limit_text(memory_.limits.device)}},
+         key);
+    // Our own engine has no offload: what stage 3 does with the block is DeepSpeed's alone.
     MemoryCase other = memory_;
     other.settings.stage = 3;
     other.settings.parameters = Offload::cpu;
     const Forecast forecast = forecast_of(other);
-    tell("weights-stay-whole", Severity::warning, Certainty::exact, Engine::both,
-         {{"stage", fmt::format("{}", s_.stage)},
-          {"whole", amount(whole_)},
-          {"limit", limit_text(memory_.limits.device)},
-          {"low", amount(forecast.at(Phase::step, Space::device)->low())},
-          {"high", amount(forecast.at(Phase::step, Space::device)->high())},
-          {"verdict", fmt::format("@verdict.{}", name_of(forecast.verdict))}},
-         "zero_optimization.offload_param");
+    const Holding& step = *forecast.at(Phase::step, Space::device);
+    tell("parameter-offload-at-stage-3", Severity::info, Certainty::estimate, Engine::deepspeed,
+         {{"range", span_of({step.low(), step.high()})},
+          {"verdict", fmt::format("@verdict.{}", name_of(forecast.verdict))},
+          {"do", forecast.verdict == Verdict::runs ? "\"stage\": 3" : ""}},
+         key);
   }
 
   void tell_gather_flag() {
@@ -105,7 +107,7 @@ class Particulars {
          {{"count", fmt::format("{:.0f}", memory_.sizes.trainable)},
           {"size_16", amount(2 * memory_.sizes.trainable)},
           {"size_32", amount(4 * memory_.sizes.trainable)},
-          {"checkpoint", amount(16 * memory_.sizes.trainable)},
+          {"checkpoint", amount((2 + 12) * memory_.sizes.trainable)},
           {"base", amount(base_)}});
     if (s_.stage == 3 && memory_.run.saves) {
       const double steady = [&] {
@@ -119,7 +121,7 @@ class Particulars {
                             steady + base_ + 3e9 * memory_.ranks_on_node > *memory_.limits.host;
       tell(may_fail ? "adapter-save-may-end-the-run" : "adapter-save-collects-base",
            may_fail ? Severity::warning : Severity::info, Certainty::bound, Engine::deepspeed,
-           {{"adapters", amount(4 * memory_.sizes.trainable)},
+           {{"adapters", span_of(adapters_on_rank_0(memory_.sizes))},
             {"base", amount(base_)},
             {"limit", limit_text(memory_.limits.host)}});
     }
@@ -146,10 +148,55 @@ class Particulars {
           {"rest", amount(rest)},
           {"whole", amount(whole)},
           {"limit", limit_text(memory_.limits.device)},
-          {"base_16", amount(base_16_)},
-          {"needed_gib",
-           fmt::format("{}", 16 * static_cast<int>(std::ceil(whole * 1.15 / 17179869184.0)))}},
+          {"do", fails ? cures_of_whole_base() : ""}},
          "zero_optimization.stage");
+  }
+
+  /// The base in 16 bit, split and on the host, and the smallest cards that hold it as it is; each was judged as the run
+  /// that it makes.
+  std::string cures_of_whole_base() const {
+    constexpr double gib = 1 << 30;
+    std::string cures;
+    if (inputs_.run) {
+      const WordedFiles files(inputs_);
+      auto words = files.words_for({.stage = 3,
+                                    .optimizer = Offload::cpu,
+                                    .parameters = Offload::cpu,
+                                    .recomputes = memory_.run.recomputes,
+                                    .micro_batch = memory_.run.micro_batch,
+                                    .accumulation_steps = memory_.run.accumulation_steps},
+                                   memory_);
+      if (words) words->insert(words->begin(), "quantization_bit=null");
+      const auto changed = words ? files.with(*words, memory_) : std::nullopt;
+      if (changed) cures = base_in_16_bit(*changed, fmt::format("{}", fmt::join(*words, " ")));
+    }
+    // Where they may do, and where they do.
+    constexpr int step_gib = 8, most_gib = 1024;
+    int may_do_gib = 0;
+    for (int card_gib = step_gib; card_gib <= most_gib; card_gib += step_gib) {
+      MemoryCase other = memory_;
+      other.limits.device = card_gib * gib;
+      const Verdict verdict = forecast_of(other).verdict;
+      if (verdict == Verdict::fails) continue;
+      if (may_do_gib == 0) may_do_gib = card_gib;
+      if (verdict != Verdict::runs) continue;
+      cures += fmt::format("{}@[base.larger-cards] {} GiB", cures.empty() ? "" : "; ", may_do_gib);
+      if (card_gib > may_do_gib) cures += fmt::format("@[base.to-be-sure] {} GiB", card_gib);
+      break;
+    }
+    return cures;
+  }
+
+  /// "" where it fails.
+  static std::string base_in_16_bit(const MemoryCase& changed, const std::string& words) {
+    const Forecast forecast = forecast_of(changed);
+    const auto tightest = tightest_of(forecast, changed.resumes, false);
+    if (forecast.verdict == Verdict::fails || !tightest) return "";
+    return fmt::format(
+        "@[base.in-16-bit] {}: {} (@[verdict.{}]: @[space.{}] @[phase.{}] {})",
+        amount(2 * changed.sizes.frozen), words, name_of(forecast.verdict),
+        name_of(tightest->space), name_of(tightest->phase),
+        span_of({tightest->holding->low(), tightest->holding->high_without(rounding_term)}));
   }
 
   void tell_logits() {
@@ -213,34 +260,49 @@ class Particulars {
   void tell_own_layout() {
     const double psi = memory_.sizes.trainable;
     const double share = psi / memory_.ranks;
-    const double frozen = base_;
-    const bool sharded = s_.stage == 3;
-    const double weights = sharded ? (2 * psi + frozen) / memory_.ranks : 2 * psi + frozen;
+    const double weights = s_.stage == 3 ? (2 * psi + base_) / memory_.ranks : 2 * psi + base_;
     const double gradients = s_.stage >= 2 ? 2 * share : 2 * psi;
     const double state = 12 * (s_.stage >= 1 ? share : psi);
-    const bool offloads = s_.optimizer != Offload::none;
-    const double device_low = s_.parameters != Offload::none ? 0 : weights;
-    const double device_high = device_low + gradients + (offloads ? 0 : state);
-    const double host_low =
-        (offloads ? 12 * psi : 0) + (s_.parameters != Offload::none ? 2 * psi + frozen : 0);
-    const double host_high =
-        (offloads ? 14 * psi : 0) + (s_.parameters != Offload::none ? 4 * psi + 2 * frozen : 0);
-    tell("own-layout", Severity::info, Certainty::bound, Engine::underkeel,
+    const bool has_optimizer = s_.optimizer == Offload::none;
+    const bool has_weights = s_.parameters == Offload::none;
+    const auto layout = [&](bool moves_optimizer, bool moves_weights) {
+      Holding device;
+      if (!moves_weights) device.add("weights", weights);
+      device.add("gradients", moves_optimizer ? 0 : gradients, gradients);
+      if (!moves_optimizer) device.add("optimizer", state);
+      return device;
+    };
+    const Holding all = layout(false, false);
+    const auto said = [](const Holding& holding) {
+      return span_of({holding.low(), holding.high()});
+    };
+    if (has_optimizer && has_weights)
+      return tell("own-layout", Severity::info, Certainty::bound, Engine::underkeel,
+                  {{"stage", fmt::format("{}", s_.stage)},
+                   {"device", said(all)},
+                   {"terms", largest_terms(all, 3)}});
+    const Holding device = layout(!has_optimizer, !has_weights);
+    Holding host;
+    if (!has_optimizer) {
+      host.add("optimizer", 12 * psi);
+      host.add("gradients", 0, 2 * psi);
+    }
+    if (!has_weights) host.add("weights", 2 * psi + base_, 4 * psi + 2 * base_);
+    tell("own-layout-with-offload", Severity::info, Certainty::bound, Engine::underkeel,
          {{"stage", fmt::format("{}", s_.stage)},
-          {"device", span(offloads ? device_low : device_high, device_high)},
-          {"weights", amount(weights)},
-          {"gradients", amount(gradients)},
-          {"state", amount(state)},
-          {"host", span(host_low, host_high)}});
+          {"device", said(device)},
+          {"terms", largest_terms(device, 3)},
+          {"host", said(host)},
+          {"host_terms", largest_terms(host, 3)},
+          {"all", said(all)}});
   }
 
   const MemoryCase& memory_;
   const DeepspeedSettings& s_;
   Diagnosis& diagnosis_;
   const Inputs& inputs_;
-  double whole_;
-  double base_16_;  // the frozen part in 16 bit
-  double base_;     // as the run holds it
+  double whole_;  // in 16 bit
+  double base_;   // the frozen part, as the run holds it
 };
 
 }  // namespace
@@ -283,7 +345,7 @@ void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& dia
   if (!limits.host) return;
   const bool whole_fails = whole > *limits.host;
   tell(whole_fails ? "merge-holds-the-whole-model" : "merge-fits-whole",
-       whole_fails ? Severity::warning : Severity::info, Engine::deepspeed);
+       whole_fails ? Severity::error : Severity::info, Engine::deepspeed);
   if (inputs.run || inputs.deepspeed) return;
   diagnosis.underkeel.verdict = is_full ? Verdict::fails : Verdict::runs;
   diagnosis.deepspeed.verdict = is_full || whole_fails ? Verdict::fails : Verdict::runs;

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "doctor/config_rules.h"
-#include "doctor/uncounted.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -20,6 +19,12 @@ Range times(Range range, double factor) {
 double quantised_bytes(const RunFacts& run) {
   if (run.quantization_bits == 8) return 1;
   return 0.5 + (run.double_quantization ? 0.127 / 8 : 4.0 / 64);
+}
+
+double frozen_bytes(const MemoryCase& memory) {
+  const double element = memory.settings.is_16_bit ? 2 : 4;
+  return element * (memory.sizes.frozen - memory.sizes.quantised) +
+         quantised_bytes(memory.run) * memory.sizes.quantised;
 }
 
 Limits limits_of(const Question& question, const Inputs& inputs) {
@@ -40,11 +45,7 @@ Limits limits_of(const Question& question, const Inputs& inputs) {
   return limits;
 }
 
-std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs) {
-  if (inputs.has_unread) return std::nullopt;  // what it says is not what stands for it
-  if (!inputs.model || (!inputs.deepspeed && !inputs.run)) return std::nullopt;
-  MemoryCase memory;
-  memory.model = &*inputs.model;
+void take_settings(const Inputs& inputs, MemoryCase& memory) {
   memory.under_trainer = inputs.run || inputs.accelerate;
   const spec::Value no_config;
   const spec::Value& config = inputs.deepspeed ? inputs.deepspeed->root : no_config;
@@ -58,14 +59,25 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
     memory.run.accumulation_steps = whole_at(config, "gradient_accumulation_steps").value_or(1);
     memory.run.saves = true;
   }
-  memory.sizes = sizes_of(*inputs.model, memory.run);
-  memory.settings = settings_of(config, run, inputs.model->width);
+  memory.sizes = sizes_of(*memory.model, memory.run);
+  memory.settings = settings_of(config, run, memory.model->width);
+  memory.uncounted.reset();
+  for (const Uncounted& each : uncounted_settings(inputs))
+    memory.uncounted = memory.uncounted.value_or(Bound{}) & each.bound;
+}
+
+std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs) {
+  // What an unread file says is not what stands for it; what DeepSpeed makes of a refused key nobody can tell.
+  if (inputs.has_unread || inputs.zero_is_refused) return std::nullopt;
+  if (!inputs.model || (!inputs.deepspeed && !inputs.run)) return std::nullopt;
+  MemoryCase memory;
+  memory.model = &*inputs.model;
+  take_settings(inputs, memory);
   memory.limits = limits_of(question, inputs);
   memory.ranks = static_cast<double>(inputs.ranks.count);
   memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
   memory.tokens = static_cast<double>(question.data ? question.data->sizes.longest()
                                                     : memory.run.cutoff_tokens);
-  memory.is_counted_whole = uncounted_settings(inputs).empty();
   memory.resumes = question.resumes || memory.run.resumes;
   return memory;
 }
@@ -113,9 +125,31 @@ Forecast forecast_of(const MemoryCase& memory) {
     for (std::size_t s = 0; s < space_count; ++s)
       if (spaces[s]) spaces[s]->limit_bytes = limits[s];
   }
-  forecast.verdict = memory.is_counted_whole ? verdict_of(forecast, memory.limits, memory.resumes)
-                                             : Verdict::unknown;
+  forecast.verdict = verdict_of(memory.uncounted ? least_of(forecast, memory) : forecast,
+                                memory.limits, memory.resumes);
+  if (memory.uncounted && forecast.verdict == Verdict::runs) forecast.verdict = Verdict::unknown;
   return forecast;
+}
+
+Forecast least_of(const Forecast& forecast, const MemoryCase& memory) {
+  Forecast least = forecast;
+  if (!memory.uncounted) return least;
+  for (auto& spaces : least.memory)
+    for (std::size_t s = 0; s < space_count; ++s) {
+      std::optional<Holding>& holding = spaces[s];
+      if (!holding) continue;
+      const bool is_device = static_cast<Space>(s) == Space::device;
+      if (!(is_device ? memory.uncounted->of_device : memory.uncounted->of_host))
+        holding->limit_bytes.reset();
+      // Without what the update copies too: that is Adam's.
+      if (!memory.uncounted->of_moments)
+        std::erase_if(holding->terms, [](const Term& term) {
+          return term.name == "moments" || term.name == "update_copies" ||
+                 term.name == "optimizer" || term.name == "optimizer_file" ||
+                 term.name == "nvme_buffers";
+        });
+    }
+  return least;
 }
 
 Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes) {
@@ -156,16 +190,27 @@ std::string largest_terms(const Holding& holding, std::size_t count) {
   std::stable_sort(terms.begin(), terms.end(), [](const Term* a, const Term* b) {
     return a->low_bytes + a->high_bytes > b->low_bytes + b->high_bytes;
   });
-  std::string text;
-  for (const Term* term : terms) {
-    if (count-- == 0) break;
-    const bool is_range = term->high_bytes - term->low_bytes > 0.005 * term->high_bytes;
-    text += fmt::format(
-        "{}@[term.{}] {}", text.empty() ? "" : ", ", term->name,
-        is_range ? fmt::format("{} - {}", amount(term->low_bytes), amount(term->high_bytes))
-                 : amount(term->high_bytes));
+  // What is not named by itself is told together, so that the parts are the whole. One alone takes no more words.
+  Term others{.name = "others"};
+  if (terms.size() > count + 1) {
+    for (std::size_t i = count; i < terms.size(); ++i) {
+      others.low_bytes += terms[i]->low_bytes;
+      others.high_bytes += terms[i]->high_bytes;
+    }
+    terms.resize(count);
+    terms.push_back(&others);
   }
+  std::string text;
+  for (const Term* term : terms)
+    text += fmt::format("{}@[term.{}] {}", text.empty() ? "" : ", ", term->name,
+                        span_of({term->low_bytes, term->high_bytes}));
   return text;
+}
+
+std::string span_of(Range range) {
+  return amount(range.low) == amount(range.high)
+             ? amount(range.low)
+             : fmt::format("{} - {}", amount(range.low), amount(range.high));
 }
 
 void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
@@ -173,7 +218,7 @@ void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& d
   const auto memory = memory_case(question, inputs);
   if (!memory) return;
   diagnosis.deepspeed = forecast_of(*memory);
-  for (Alternative& row : deepspeed_alternatives(*memory))
+  for (Alternative& row : deepspeed_alternatives(*memory, inputs))
     diagnosis.alternatives.push_back(std::move(row));
   if (!inputs.deepspeed)
     diagnosis.findings.push_back({.id = "no-deepspeed-config",

@@ -6,6 +6,7 @@
 
 #include "doctor/deepspeed_memory.h"
 #include "doctor/doctor.h"
+#include "doctor/uncounted.h"
 
 namespace underkeel::doctor {
 
@@ -33,9 +34,14 @@ struct MemoryCase {
   double ranks_on_node = 1;
   double tokens = 2048;  // of the longest sample
   bool resumes = false;
-  bool is_counted_whole = true;  // no setting is beyond the forecast (uncounted.h)
-  bool under_trainer = true;     // zero.Init comes by itself at stage 3
+  std::optional<Bound>
+      uncounted;  // a setting is beyond the forecast (uncounted.h); what its figures still are
+  bool under_trainer = true;  // zero.Init comes by itself at stage 3
 };
+/// Of the frozen part of a model, as the run holds it: quantised where it is.
+double frozen_bytes(const MemoryCase& memory);
+/// Reads the run, its sizes and its settings from the files; what is asked of them stays as it is in `memory`.
+void take_settings(const Inputs& inputs, MemoryCase& memory);
 std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs);
 
 /// The forecast with its limits and verdict. `phases` that only a resume has count when the case resumes.
@@ -44,6 +50,8 @@ Forecast forecast_of(const MemoryCase& memory);
 /// holds the most of it may be another than with activations.
 Forecast state_forecast_of(const MemoryCase& memory);
 Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes);
+/// What is held at least, whatever is not counted: what of the forecast is a bound from below.
+Forecast least_of(const Forecast& forecast, const MemoryCase& memory);
 
 /// The space and phase that come nearest to their limit or go furthest beyond it, by what is held at least or at most.
 struct Tightest {
@@ -53,14 +61,17 @@ struct Tightest {
 };
 std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool at_least);
 
-/// "@[term.activations] 70.9 GB, @[term.weights] 29.5 GB": the largest first, at most `count`.
+/// "@[term.activations] 70.9 GB, @[term.weights] 29.5 GB, @[term.others] 1.2 GB": the largest first, at most `count` by
+/// themselves and the rest together.
 std::string largest_terms(const Holding& holding, std::size_t count);
+/// "12.1 GB", or "12.1 GB - 14.0 GB" where it is a range.
+std::string span_of(Range range);
 
 /// Adds findings, fills in Diagnosis::deepspeed and its alternatives.
 void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
 
 /// The table of stage x offload x recomputation x micro-batch for DeepSpeed.
-std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory);
+std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const Inputs& inputs);
 
 // Parts of look_at_memory(), by subject.
 void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);

@@ -2,49 +2,62 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "doctor/document.h"
-#include "planner/steps_alone.h"
+#include "planner/settings.h"
 
 namespace underkeel::doctor {
 namespace {
 
 // Rows that are planned at most: an answer is to take less than 300 ms (bench/results/2026-11-answer-times.md).
 constexpr int most_plans = 6;
+// Ranks that are tried at most, and plans for numbers of them.
+constexpr std::int64_t most_ranks = 1024;
+constexpr int most_plans_of_ranks = 4;
 // Rows that are shown at most.
 constexpr std::size_t most_rows = 24;
 
 struct Candidate {
-  int stage;
-  spec::Recompute recompute;
-  std::int64_t micro;
+  planner::Settings settings;
   int changes;
-  std::vector<std::string> words = {};  // that switch offload off
 };
+
+std::vector<std::string> words_without_offload(const ConfigWords& config, int stage) {
+  std::vector<std::string> words;
+  for (const AskedOffload& offload : config.offloads)
+    if (stage == 3 || !offload.acts_at_stage_3_only) words.push_back(offload.words);
+  return words;
+}
+
+std::vector<spec::Recompute> levels_of(const spec::RunConfig& run) {
+  if (run.recompute == spec::Recompute::block) return {spec::Recompute::block};
+  return {run.recompute, spec::Recompute::block};
+}
 
 /// On one rank a stage splits nothing, so only the run's own is asked.
 std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ranks,
-                                     const std::vector<AskedOffload>& offloads) {
+                                     const ConfigWords& config) {
   std::vector<Candidate> all;
-  std::vector<spec::Recompute> levels = {run.recompute};
-  if (run.recompute != spec::Recompute::block) levels.push_back(spec::Recompute::block);
   for (int stage = 0; stage <= 3; ++stage) {
     if (ranks == 1 && stage != run.zero.stage) continue;
-    std::vector<std::string> without_offload;
-    for (const AskedOffload& offload : offloads)
-      if (stage == 3 || !offload.acts_at_stage_3_only) without_offload.push_back(offload.words);
-    const int switched_off = static_cast<int>(without_offload.size());
-    for (const spec::Recompute level : levels) {
+    const int switched_off = static_cast<int>(words_without_offload(config, stage).size());
+    for (const spec::Recompute level : levels_of(run)) {
       int halvings = 0;
       for (std::int64_t micro = run.sequences_per_micro_batch; micro >= 1; micro /= 2, ++halvings) {
         if (run.sequences_per_micro_batch % micro != 0) break;
         const int changes =
             (stage != run.zero.stage) + (level != run.recompute) + halvings + switched_off;
-        all.push_back({stage, level, micro, changes, without_offload});
+        planner::Settings settings = planner::settings_of(run);
+        settings.stage = stage;
+        settings.recompute = level;
+        settings.micro_batch = micro;
+        settings.accumulation = run.accumulation_steps * run.sequences_per_micro_batch / micro;
+        all.push_back({settings, changes});
       }
     }
   }
@@ -53,26 +66,20 @@ std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ra
   return all;
 }
 
-std::string words_of(const spec::RunConfig& run, const Candidate& candidate,
-                     const std::vector<std::string>& free_batch) {
-  std::vector<std::string> words = candidate.words;
-  if (candidate.stage != run.zero.stage)
-    words.push_back(fmt::format("deepspeed.zero_optimization.stage={}", candidate.stage));
-  if (candidate.recompute != run.recompute) words.emplace_back("underkeel.recompute=block");
-  if (candidate.micro != run.sequences_per_micro_batch) {
-    words.push_back(fmt::format(
-        "per_device_train_batch_size={} gradient_accumulation_steps={}", candidate.micro,
-        run.accumulation_steps * run.sequences_per_micro_batch / candidate.micro));
-    words.insert(words.end(), free_batch.begin(), free_batch.end());
+std::vector<std::string> words_of(const spec::RunConfig& run, const planner::Settings& wanted,
+                                  const std::vector<std::string>& without_offload,
+                                  const ConfigWords& config) {
+  std::vector<std::string> words = without_offload;
+  for (const std::string& word : planner::words_for(run, wanted)) {
+    const bool is_of_stage = word.starts_with("deepspeed.zero_optimization.stage=");
+    words.push_back(config.is_switch && is_of_stage
+                        ? fmt::format("deepspeed.zero_optimization={{\"stage\":{}}}", wanted.stage)
+                        : word);
   }
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-/// For its sizes: without load and save where nothing is chosen by them.
-plan::Plan plan_for_sizes(const planner::FitQuestion& question) {
-  if (question.run.recompute == spec::Recompute::automatic) return planner::make_plan_on(question);
-  return planner::make_plan_of_steps(
-      planner::request_on(question.machine, question.placement, question.model, question.run));
+  if (wanted.micro_batch != run.sequences_per_micro_batch ||
+      wanted.accumulation != run.accumulation_steps)
+    words.insert(words.end(), config.free_batch.begin(), config.free_batch.end());
+  return words;
 }
 
 }  // namespace
@@ -113,26 +120,44 @@ ConfigWords config_words(const spec::Value& config) {
   }
   for (const char* key : {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
     if (number_at(config, key)) words.free_batch.push_back(fmt::format("deepspeed.{}=auto", key));
+  const spec::Value* zero = value_at(config, "zero_optimization");
+  words.is_switch = zero != nullptr && zero->kind == spec::ValueKind::boolean;
   return words;
 }
 
+namespace {
+
+void take_plan(const plan::Plan& plan, const planner::Room& room, Alternative& row) {
+  row.verdict = planner::shortage_of(plan, room) ? Verdict::fails : Verdict::runs;
+  row.device_bytes = static_cast<double>(plan.layout.size_bytes[index(plan::MemorySpace::device)]);
+  row.host_bytes = static_cast<double>(planner::needed_bytes(plan, room, std::nullopt));
+  if (const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device))
+    row.device_margin_bytes = static_cast<double>(budget->size_bytes) - row.device_bytes;
+  if (room.node)
+    row.host_margin_bytes = static_cast<double>(room.node->size_bytes) - row.host_bytes;
+}
+
+}  // namespace
+
 std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
-                                          const ConfigWords& config) {
+                                          const ConfigWords& config, const ReadRun& read) {
   std::vector<Alternative> rows;
   const double limit = state_limit(question);
   int plans = 0;
   for (const Candidate& candidate :
-       candidates_of(question.run, question.placement.world_size, config.offloads)) {
+       candidates_of(question.run, question.placement.world_size, config)) {
     if (rows.size() == most_rows) break;
+    const planner::Settings& settings = candidate.settings;
+    const std::vector<std::string> words =
+        words_of(question.run, settings, words_without_offload(config, settings.stage), config);
     Alternative row{.engine = Engine::underkeel,
-                    .stage = candidate.stage,
-                    .recomputes = candidate.recompute != spec::Recompute::none,
-                    .micro_batch = candidate.micro,
-                    .accumulation_steps = question.run.accumulation_steps *
-                                          question.run.sequences_per_micro_batch / candidate.micro,
+                    .stage = settings.stage,
+                    .recomputes = settings.recompute != spec::Recompute::none,
+                    .micro_batch = settings.micro_batch,
+                    .accumulation_steps = settings.accumulation,
                     .changes = candidate.changes,
-                    .words = words_of(question.run, candidate, config.free_batch)};
-    const double state = least_state_bytes(question, candidate.stage);
+                    .words = fmt::format("{}", fmt::join(words, " "))};
+    const double state = least_state_bytes(question, settings.stage);
     if (state > limit) {
       row.verdict = Verdict::fails;
       row.device_bytes = state;
@@ -140,32 +165,64 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
       rows.push_back(std::move(row));
       continue;
     }
+    const auto run = read(words, question.placement.world_size);
+    if (!run) continue;
     if (plans++ == most_plans) break;
-    spec::RunConfig run = question.run;
-    run.zero.stage = candidate.stage;
-    run.recompute = candidate.recompute;
-    run.sequences_per_micro_batch = candidate.micro;
-    run.accumulation_steps = row.accumulation_steps;
-    const planner::FitQuestion other{.model = question.model,
-                                     .run = run,
-                                     .machine = question.machine,
-                                     .placement = question.placement};
-    const plan::Plan plan = plan_for_sizes(other);
-    const planner::Room its_room = planner::room_of(run, question.machine, question.placement);
-    row.verdict = planner::shortage_of(plan, its_room) ? Verdict::fails : Verdict::runs;
-    row.device_bytes =
-        static_cast<double>(plan.layout.size_bytes[index(plan::MemorySpace::device)]);
-    row.host_bytes = static_cast<double>(planner::needed_bytes(plan, its_room, std::nullopt));
-    if (const auto budget = planner::budget_of(plan, its_room, plan::MemorySpace::device))
-      row.device_margin_bytes = static_cast<double>(budget->size_bytes) - row.device_bytes;
-    if (its_room.node)
-      row.host_margin_bytes = static_cast<double>(its_room.node->size_bytes) - row.host_bytes;
+    const plan::Plan plan = planner::make_plan_on({.model = question.model,
+                                                   .run = *run,
+                                                   .machine = question.machine,
+                                                   .placement = question.placement});
+    take_plan(plan, planner::room_of(*run, question.machine, question.placement), row);
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Alternative& a, const Alternative& b) {
     return (a.verdict == Verdict::runs) > (b.verdict == Verdict::runs);
   });
   return without_needless(std::move(rows));
+}
+
+std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
+                                        const ConfigWords& config, const ReadRun& read) {
+  const spec::RunConfig& run = question.run;
+  const std::int64_t now = question.placement.world_size;
+  const std::int64_t sequences = run.sequences_per_micro_batch * run.accumulation_steps * now;
+  const std::int64_t on_node = std::max<std::int64_t>(question.machine.gpus_per_node, 1);
+  int plans = 0;
+  for (std::int64_t ranks = 2 * now; ranks <= most_ranks; ranks *= 2) {
+    planner::FitQuestion more = question;
+    if (sequences > ranks && sequences % ranks != 0) continue;
+    more.machine.nodes = (ranks + on_node - 1) / on_node;
+    more.placement = planner::spread_evenly(more.machine, ranks, false);
+    if (least_state_bytes(more, 3) > state_limit(more)) continue;
+    // The global batch stays where the ranks can share it.
+    const std::int64_t of_rank = std::max<std::int64_t>(1, sequences / ranks);
+    planner::Settings settings = planner::settings_of(run);
+    settings.stage = 3;
+    settings.micro_batch = std::gcd(run.sequences_per_micro_batch, of_rank);
+    settings.accumulation = of_rank / settings.micro_batch;
+    for (const spec::Recompute level : levels_of(run)) {
+      settings.recompute = level;
+      std::vector<std::string> words =
+          words_of(run, settings, words_without_offload(config, 3), config);
+      words.push_back(fmt::format("underkeel.ranks={}", ranks));
+      const auto changed = read(words, ranks);
+      if (!changed || plans++ == most_plans_of_ranks) return std::nullopt;
+      const plan::Plan plan = planner::make_plan_on({.model = question.model,
+                                                     .run = *changed,
+                                                     .machine = more.machine,
+                                                     .placement = more.placement});
+      const planner::Room room = planner::room_of(*changed, more.machine, more.placement);
+      if (planner::shortage_of(plan, room)) continue;
+      const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device);
+      return EnoughRanks{.ranks = ranks,
+                         .nodes = more.machine.nodes,
+                         .device_bytes = plan.layout.size_bytes[index(plan::MemorySpace::device)],
+                         .allowed_bytes = budget ? budget->size_bytes : 0,
+                         .global_batch = of_rank * ranks,
+                         .words = words};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace underkeel::doctor

@@ -4,99 +4,20 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "doctor/config_rules.h"
 #include "doctor/own_alternatives.h"
+#include "doctor/own_run.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "render/render.h"
 #include "spec/examine_run.h"
-#include "spec/text_file.h"
 
 namespace underkeel::doctor {
 namespace {
 
 using spec::Value;
-
-/// A run file in the config's own words, for those who give a config alone: it disagrees nowhere.
-std::string run_text_of(const Value& config) {
-  std::string text = "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\n";
-  const auto add = [&](std::string_view key, std::string_view path) {
-    if (const Value* value = value_at(config, path); value != nullptr && spec::to_double(*value))
-      text += fmt::format("{}: {}\n", key, value->text);
-  };
-  add("per_device_train_batch_size", "train_micro_batch_size_per_gpu");
-  add("gradient_accumulation_steps", "gradient_accumulation_steps");
-  add("max_grad_norm", "gradient_clipping");
-  add("learning_rate", "optimizer.params.lr");
-  add("adam_epsilon", "optimizer.params.eps");
-  add("weight_decay", "optimizer.params.weight_decay");
-  if (value_at(config, "optimizer") != nullptr && !number_at(config, "optimizer.params.lr"))
-    text += "learning_rate: 0.001\n";
-  const bool bf16 = truth_at(config, "bf16.enabled").value_or(false) ||
-                    truth_at(config, "bfloat16.enabled").value_or(false) ||
-                    is_auto_at(config, "bf16.enabled");
-  if (bf16) text += "bf16: true\n";
-  if (truth_at(config, "fp16.enabled").value_or(false) && !bf16) text += "fp16: true\n";
-  return text;
-}
-
-struct Words {
-  std::string text;
-  std::filesystem::path file;
-  std::vector<std::string> changes;
-};
-
-/// The run as it would be started with these files.
-std::optional<Words> words_of(const Question& question, const Inputs& inputs) {
-  if (inputs.has_unread) return std::nullopt;
-  Words words;
-  if (inputs.run) {
-    const auto text = spec::read_text_file(inputs.run->path);
-    if (!text) return std::nullopt;
-    words = {.text = *text, .file = inputs.run->path};
-  } else if (inputs.deepspeed && inputs.deepspeed->root.kind == spec::ValueKind::mapping) {
-    words = {.text = run_text_of(inputs.deepspeed->root), .file = inputs.deepspeed->path};
-  } else {
-    return std::nullopt;
-  }
-  const Value empty;
-  const Value& root = inputs.run ? inputs.run->root : empty;
-  // A case may leave out what depends on where things lie.
-  const auto fill = [&](std::string_view key, std::string_view value) {
-    if (value_at(root, key) == nullptr) words.changes.push_back(fmt::format("{}={}", key, value));
-  };
-  fill("model_name_or_path",
-       inputs.model_folder.empty() ? std::string("model") : inputs.model_folder.string());
-  fill("output_dir", "out");
-  fill("template", "empty");
-  if (inputs.deepspeed && inputs.deepspeed->path != words.file)
-    words.changes.push_back(fmt::format("deepspeed={}", inputs.deepspeed->path));
-  else if (!inputs.run)
-    words.changes.push_back(fmt::format("deepspeed={}", words.file.string()));
-  words.changes.insert(words.changes.end(), question.changes.begin(), question.changes.end());
-  return words;
-}
-
-/// Problems of a run file that LLaMA-Factory or the Trainer behind it stops on as well: keys that it has not, sizes that are no
-/// sizes, combinations that it refuses.
-bool trainer_stops_on(const spec::Problem& problem, std::string_view key, const Value& run) {
-  if (problem.code != ErrorCode::bad_config) return false;
-  // Of sections only our own has keys below it.
-  if (problem.what == "unknown key") return key.find('.') == std::string_view::npos;
-  if (key == "per_device_train_batch_size" || key == "learning_rate") return true;
-  if (key == "gradient_accumulation_steps" || key == "cutoff_len") {
-    const auto size = number_at(run, key);
-    return size && *size <= 0;
-  }
-  if (key == "fp16")
-    return truth_at(run, "fp16").value_or(false) && truth_at(run, "bf16").value_or(false);
-  if (key == "quantization_bit") {
-    const std::string type = text_at(run, "finetuning_type").value_or("lora");
-    return type != "lora" && type != "oft";
-  }
-  return false;
-}
 
 Space space_of(plan::MemorySpace space) {
   switch (space) {
@@ -118,21 +39,18 @@ class OwnEngine {
       : question_(question), inputs_(inputs), disk_need_(disk_need), diagnosis_(diagnosis) {}
 
   void look() {
-    const auto words = words_of(question_, inputs_);
+    auto words = own_run(question_, inputs_);
     if (!words) return;
-    const spec::WorldSize world{inputs_.ranks.count, inputs_.ranks.source.starts_with('@')
-                                                         ? "counted as 1"
-                                                         : inputs_.ranks.source};
-    auto readout = spec::examine_run_text(words->text, words->file, words->changes, world);
+    words_ = std::move(*words);
+    auto readout = read_text({}, inputs_.ranks.count);
     if (!readout) return;  // the document's own finding says why
     for (const spec::Problem& problem : readout->problems.all()) tell(problem);
+    const bool can_plan = inputs_.model && knows_the_machine();
     if (!readout->problems.empty()) {
       diagnosis_.underkeel.verdict = Verdict::fails;
-      // Without the offload that is refused, the rest of the run can still be planned.
-      if (inputs_.model && knows_the_machine() && only_offload_is_refused(readout->problems)) {
-        const auto question = fit_question(readout->run);
-        append_alternatives(question);
-      }
+      // Without what is not built yet, the rest of the run can still be planned.
+      if (can_plan && all_not_built(readout->problems))
+        plan_the_rest(readout->problems, readout->run);
       return;
     }
     for (const std::string& note : readout->run.notes)
@@ -141,7 +59,7 @@ class OwnEngine {
                                      .file = file_name(),
                                      .slots = {{"what", note}}});
     if (!inputs_.model) return;
-    if (knows_the_machine()) return plan(readout->run);
+    if (can_plan) return plan(readout->run);
     diagnosis_.findings.push_back({.id = "underkeel-machine-unread",
                                    .severity = Severity::warning,
                                    .engine = Engine::underkeel,
@@ -153,26 +71,37 @@ class OwnEngine {
     return inputs_.run ? inputs_.run->file : inputs_.deepspeed->file;
   }
 
-  void tell(const spec::Problem& problem) {
-    const bool is_later = problem.code == ErrorCode::unsupported;
-    // "ds_config.json: zero_optimization.stage (line 4)": the file, the key and the line.
-    std::string key = problem.key, file = file_name();
-    if (inputs_.deepspeed && key.starts_with(inputs_.deepspeed->file + ": ")) {
-      file = inputs_.deepspeed->file;
-      key.erase(0, file.size() + 2);
-    }
+  struct Place {
+    std::string file, key;
     int line = 0;
+  };
+
+  /// "ds_config.json: zero_optimization.stage (line 4)": the file, the key and the line.
+  Place place_of(const spec::Problem& problem) const {
+    Place place{.file = file_name(), .key = problem.key};
+    std::string& key = place.key;
+    if (inputs_.deepspeed && key.starts_with(inputs_.deepspeed->file + ": ")) {
+      place.file = inputs_.deepspeed->file;
+      key.erase(0, place.file.size() + 2);
+    }
     // "deepspeed.train_batch_size": told of the whole run, but it stands in the config.
     constexpr std::string_view of_config = "deepspeed.";
     if (inputs_.deepspeed && key.starts_with(of_config)) {
-      file = inputs_.deepspeed->file;
+      place.file = inputs_.deepspeed->file;
       key.erase(0, of_config.size());
-      line = line_of(inputs_.deepspeed->root, key);
+      place.line = line_of(inputs_.deepspeed->root, key);
     }
     if (const std::size_t at = key.rfind(" (line "); at != std::string::npos) {
-      line = std::atoi(key.c_str() + at + 7);
+      place.line = std::atoi(key.c_str() + at + 7);
       key.erase(at);
     }
+    if (const std::size_t at = key.rfind(" (command line)"); at != std::string::npos) key.erase(at);
+    return place;
+  }
+
+  void tell(const spec::Problem& problem) {
+    const bool is_later = problem.code == ErrorCode::unsupported;
+    const auto [file, key, line] = place_of(problem);
     const bool stops_theirs = inputs_.run && inputs_.run->file == file &&
                               trainer_stops_on(problem, key, inputs_.run->root);
     diagnosis_.findings.push_back(
@@ -187,12 +116,106 @@ class OwnEngine {
          .slots = {{"key", key}, {"what", problem.what}, {"fix", problem.fix}}});
   }
 
-  static bool only_offload_is_refused(const spec::Problems& problems) {
-    return std::all_of(problems.all().begin(), problems.all().end(),
-                       [](const spec::Problem& problem) {
-                         return problem.code == ErrorCode::unsupported &&
-                                problem.key.find("offload") != std::string::npos;
+  Result<spec::RunReadout> read_text(const std::vector<std::string>& more,
+                                     std::int64_t ranks) const {
+    std::vector<std::string> changes = words_.changes;
+    changes.insert(changes.end(), more.begin(), more.end());
+    const spec::WorldSize world{
+        ranks, inputs_.ranks.source.starts_with('@') ? "counted as 1" : inputs_.ranks.source};
+    return spec::examine_run_text(words_.text, words_.file, changes, world);
+  }
+
+  /// None where a key is refused.
+  std::optional<spec::RunConfig> read_again(const std::vector<std::string>& more,
+                                            std::int64_t ranks) const {
+    auto readout = read_text(more, ranks);
+    if (!readout || !readout->problems.empty()) return std::nullopt;
+    settle(readout->run);
+    return std::move(readout->run);
+  }
+
+  static bool is_offload(const spec::Problem& problem) {
+    return problem.key.find("offload") != std::string::npos;
+  }
+  static bool all_not_built(const spec::Problems& problems) {
+    return std::all_of(
+        problems.all().begin(), problems.all().end(),
+        [](const spec::Problem& problem) { return problem.code == ErrorCode::unsupported; });
+  }
+
+  /// What holds without the keys that are refused: the host memory of every run; without offload alone, what else fits.
+  void plan_the_rest(const spec::Problems& problems, spec::RunConfig run) {
+    const planner::FitQuestion question = fit_question(run);
+    std::string keys;
+    for (const spec::Problem& problem : problems.all())
+      keys += fmt::format("{}`{}`", keys.empty() ? "" : ", ", place_of(problem).key);
+    if (std::all_of(problems.all().begin(), problems.all().end(), is_offload)) {
+      append_alternatives(question);
+      if (!has_offer()) tell_enough_ranks(question);
+    }
+    const bool is_gpu = question.machine.gpus_per_node > 0;
+    if (!is_gpu && least_state_bytes(question, run.zero.stage) > state_limit(question)) return;
+    const plan::Plan plan = planner::make_plan_on(question);
+    tell_host(plan, planner::room_of(run, question.machine, question.placement), keys);
+  }
+
+  bool has_offer() const {
+    return std::any_of(diagnosis_.alternatives.begin(), diagnosis_.alternatives.end(),
+                       [](const Alternative& row) {
+                         return row.engine == Engine::underkeel && row.verdict == Verdict::runs;
                        });
+  }
+
+  ReadRun reader() const {
+    return [this](const std::vector<std::string>& words, std::int64_t ranks) {
+      return read_again(words, ranks);
+    };
+  }
+
+  const Value& config() const {
+    static const Value empty;
+    return inputs_.deepspeed ? inputs_.deepspeed->root : empty;
+  }
+
+  /// Offload would take the optimizer off the device, and is not built: how many ranks do without it.
+  void tell_enough_ranks(const planner::FitQuestion& question) {
+    const auto enough = enough_ranks(question, config_words(config()), reader());
+    const double psi = static_cast<double>(spec::parameter_count(question.model));
+    const double element = question.run.precision == spec::Precision::f32 ? 8 : 12;
+    const double share = question.run.zero.stage >= 1
+                             ? psi / static_cast<double>(question.placement.world_size)
+                             : psi;
+    if (!enough)
+      return tell("underkeel-offload-not-built", Severity::info, "",
+                  {{"freed", amount(element * share)}});
+    tell("underkeel-enough-ranks", Severity::info, "",
+         {{"freed", amount(element * share)},
+          {"ranks", fmt::format("{}", enough->ranks)},
+          {"nodes", fmt::format("{}", enough->nodes)},
+          {"device", size_text(enough->device_bytes)},
+          {"allowed", enough->allowed_bytes > 0 ? capacity(enough->allowed_bytes) : "@unknown"},
+          {"batch", fmt::format("{}", enough->global_batch)},
+          {"words", fmt::format("{}", fmt::join(enough->words, " "))}});
+  }
+
+  /// Arenas are taken before the weights are read and kept to the end: no phase needs more than another.
+  void tell_host(const plan::Plan& plan, const planner::Room& room, const std::string& without) {
+    const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
+    const std::int64_t outside = plan.overhead_bytes * planner::process_count(room.placement);
+    std::vector<Slot> slots = {{"host", size_text(needed)},
+                               {"arenas", size_text(needed - outside)},
+                               {"processes", size_text(outside)},
+                               {"ring", size_text(staging_bytes(plan))}};
+    if (!without.empty()) slots.push_back({"keys", without});
+    tell(without.empty() ? "underkeel-host" : "underkeel-host-without", Severity::info, "",
+         std::move(slots));
+  }
+
+  static std::int64_t staging_bytes(const plan::Plan& plan) {
+    std::int64_t ring = 0;
+    for (const plan::Buffer& buffer : plan.schedule.buffers)
+      if (buffer.name.starts_with("state.staging.")) ring += buffer.size_bytes;
+    return ring;
   }
 
   /// The described machine; else one with what the budgets give, a device budget being a GPU's; else this one.
@@ -212,11 +235,16 @@ class OwnEngine {
     return !inputs_.machine_is_refused || question_.device_budget_bytes;
   }
 
-  planner::FitQuestion fit_question(spec::RunConfig& run) const {
+  /// What the question says besides the files.
+  void settle(spec::RunConfig& run) const {
     if (question_.device_budget_bytes) run.device_budget_bytes = question_.device_budget_bytes;
     if (question_.host_budget_bytes) run.host_budget_bytes = question_.host_budget_bytes;
     if (question_.data) run.data.samples = question_.data->sizes;
     spec::resolve_auto(run, inputs_.model->width);
+  }
+
+  planner::FitQuestion fit_question(spec::RunConfig& run) const {
+    settle(run);
     const spec::HardwareSpec machine = machine_asked_of();
     return {.model = *inputs_.model,
             .run = run,
@@ -225,9 +253,7 @@ class OwnEngine {
   }
 
   void append_alternatives(const planner::FitQuestion& question) {
-    const Value empty;
-    const Value& config = inputs_.deepspeed ? inputs_.deepspeed->root : empty;
-    for (Alternative& row : own_alternatives(question, config_words(config)))
+    for (Alternative& row : own_alternatives(question, config_words(config()), reader()))
       diagnosis_.alternatives.push_back(std::move(row));
   }
 
@@ -238,6 +264,7 @@ class OwnEngine {
     if (question.machine.gpus_per_node > 0 || state <= limit) return false;
     diagnosis_.underkeel.verdict = Verdict::fails;
     append_alternatives(question);
+    if (!has_offer()) tell_enough_ranks(question);
     diagnosis_.findings.push_back(
         {.id = "underkeel-state-does-not-fit",
          .severity = Severity::error,
@@ -268,6 +295,7 @@ class OwnEngine {
           cure = row.words;
           break;
         }
+      if (!has_offer()) tell_enough_ranks(question);
     }
     diagnosis_.underkeel.verdict = shortage ? Verdict::fails : Verdict::runs;
     diagnosis_.findings.push_back({.id = shortage ? "underkeel-does-not-fit" : "underkeel-fits",
@@ -275,6 +303,7 @@ class OwnEngine {
                                    .engine = Engine::underkeel,
                                    .file = file_name(),
                                    .slots = slots_of(plan, room, shortage, cure)});
+    tell_host(plan, room, "");
     tell_pieces(plan, run);
     if (question_.resumes) tell_resume(plan);
     check_disk(run, machine);
@@ -318,9 +347,7 @@ class OwnEngine {
     double read = 0;
     for (const plan::Op& op : plan.schedule.find(plan::SegmentKind::resume)->ops)
       read += op.cost.disk_bytes;
-    std::int64_t ring = 0;
-    for (const plan::Buffer& buffer : plan.schedule.buffers)
-      if (buffer.name.starts_with("state.staging.")) ring += buffer.size_bytes;
+    const std::int64_t ring = staging_bytes(plan);
     const auto peak = [&](render::Phase phase) {
       return size_text(render::bytes_of_phase(plan, phase, plan::MemorySpace::device));
     };
@@ -359,6 +386,7 @@ class OwnEngine {
     const auto size = [](std::int64_t bytes) { return amount(static_cast<double>(bytes)); };
     std::vector<Slot> slots = {
         {"device", size(plan.layout.size_bytes[index(plan::MemorySpace::device)])},
+        {"gaps", gaps_text(plan)},
         {"host", size(planner::needed_bytes(plan, room, std::nullopt))}};
     if (!shortage) return slots;
     const plan::MemorySpace space = shortage->space.value_or(plan::MemorySpace::host);
@@ -367,6 +395,21 @@ class OwnEngine {
     slots.push_back({"allowed", capacity(shortage->allowed_bytes)});
     slots.push_back({"cure", cure});
     return slots;
+  }
+
+  /// Of the arena, at its fullest moment: what lies between buffers, to the end of the last one.
+  static std::int64_t gap_bytes(const plan::Plan& plan, plan::MemorySpace space) {
+    const auto peak = render::peak_of(plan, space);
+    return peak ? peak->peak_bytes - render::largest_peak(plan, space)->size_bytes : 0;
+  }
+
+  /// "" where the figures do not tell them apart.
+  static std::string gaps_text(const plan::Plan& plan) {
+    const std::int64_t all = plan.layout.size_bytes[index(plan::MemorySpace::device)];
+    const std::int64_t gaps = gap_bytes(plan, plan::MemorySpace::device);
+    if (size_text(all) == size_text(all - gaps)) return "";
+    return fmt::format(" (@[gaps.buffers] {}, @[term.gaps] {})", size_text(all - gaps),
+                       size_text(gaps));
   }
 
   void fill(const plan::Plan& plan, const planner::Room& room) {
@@ -378,6 +421,8 @@ class OwnEngine {
         if (size == 0) continue;
         Holding holding;
         holding.add("plan", static_cast<double>(size));
+        if (const std::int64_t gaps = gap_bytes(plan, space); gaps > 0)
+          holding.add("gaps", static_cast<double>(gaps));
         if (const auto budget = planner::budget_of(plan, room, space))
           holding.limit_bytes = static_cast<double>(budget->size_bytes);
         diagnosis_.underkeel.at(static_cast<Phase>(p), space_of(space)) = holding;
@@ -388,6 +433,7 @@ class OwnEngine {
   const Inputs& inputs_;
   const DiskNeed& disk_need_;
   Diagnosis& diagnosis_;
+  OwnRun words_ = {};
 };
 
 }  // namespace

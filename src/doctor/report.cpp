@@ -113,12 +113,13 @@ std::string table_of(const Diagnosis& diagnosis, Engine engine, Language languag
     const auto margin = [](const std::optional<double>& bytes) {
       return bytes ? amount(*bytes) : std::string("-");
     };
-    text += fmt::format("  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9} {:>9} {:>9} {:>9}  {}\n",
-                        row.stage, row.offload_optimizer, row.offload_param,
-                        row.recomputes ? "yes" : "no", row.micro_batch, row.accumulation_steps,
-                        amount(row.device_bytes), margin(row.device_margin_bytes),
-                        amount(row.host_bytes), margin(row.host_margin_bytes),
-                        row.nvme_bytes ? "nvme " + amount(*row.nvme_bytes) : row.words);
+    text += fmt::format(
+        "  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9} {:>9} {:>9} {:>9}  {}\n", row.stage,
+        row.offload_optimizer, row.offload_param, row.recomputes ? "yes" : "no", row.micro_batch,
+        row.accumulation_steps, amount(row.device_bytes), margin(row.device_margin_bytes),
+        amount(row.host_bytes), margin(row.host_margin_bytes),
+        row.nvme_bytes ? fmt::format("nvme {}  {}", amount(*row.nvme_bytes), row.words)
+                       : row.words);
   }
   if (text.empty()) return text;
   return fmt::format("\n{}\n{}\n{}",

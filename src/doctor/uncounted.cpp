@@ -17,6 +17,10 @@ bool is_plain_adam(const std::string& name) {
   return std::find(plain_adam.begin(), plain_adam.end(), name) != plain_adam.end();
 }
 
+constexpr Bound without_moments = {.of_moments = false};
+constexpr Bound of_device_alone = {.of_host = false};
+constexpr Bound no_bound = {.of_device = false, .of_host = false};
+
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -34,28 +38,35 @@ std::vector<Uncounted> uncounted_settings(const Inputs& inputs) {
   if (inputs.run && !type)
     if (const auto optimizer = text_at(inputs.run->root, "optim");
         optimizer && !is_plain_adam(*optimizer))
-      found.push_back({inputs.run->file, "optim", *optimizer, "@uncounted.optimizer"});
-  const auto add = [&](std::string_view key, std::string_view why) {
-    found.push_back(
-        {inputs.deepspeed->file, std::string(key), value_at(config, key)->text, std::string(why)});
+      found.push_back(
+          {inputs.run->file, "optim", *optimizer, "@uncounted.optimizer", without_moments});
+  if (inputs.run)
+    if (const auto method = text_at(inputs.run->root, "quantization_method");
+        method && *method != "bnb" && *method != "bitsandbytes" &&
+        whole_at(inputs.run->root, "quantization_bit"))
+      found.push_back(
+          {inputs.run->file, "quantization_method", *method, "@uncounted.quantization", no_bound});
+  const auto add = [&](std::string_view key, std::string_view why, Bound bound) {
+    found.push_back({inputs.deepspeed->file, std::string(key), value_at(config, key)->text,
+                     std::string(why), bound});
   };
   if (type && lower(*type) != "adam" && lower(*type) != "adamw")
-    add("optimizer.type", "@uncounted.optimizer");
+    add("optimizer.type", "@uncounted.optimizer", without_moments);
   const auto above = [&](std::string_view key, double neutral) {
     return number_at(config, key).value_or(neutral) > neutral;
   };
   if (above("tensor_parallel.autotp_size", 1))
-    add("tensor_parallel.autotp_size", "@uncounted.autotp");
+    add("tensor_parallel.autotp_size", "@uncounted.autotp", no_bound);
   if (stage_in(config) < 3) return found;
   if (above("zero_optimization.mics_shard_size", 0))
-    add("zero_optimization.mics_shard_size", "@uncounted.mics");
+    add("zero_optimization.mics_shard_size", "@uncounted.mics", Bound{});
   if (above("zero_optimization.zero_hpz_partition_size", 1))
-    add("zero_optimization.zero_hpz_partition_size", "@uncounted.hpz");
+    add("zero_optimization.zero_hpz_partition_size", "@uncounted.hpz", Bound{});
   const std::string device =
       text_at(config, "zero_optimization.offload_optimizer.device").value_or("none");
   if (device != "none" &&
       number_at(config, "zero_optimization.offload_optimizer.ratio").value_or(1) < 1)
-    add("zero_optimization.offload_optimizer.ratio", "@uncounted.ratio");
+    add("zero_optimization.offload_optimizer.ratio", "@uncounted.ratio", of_device_alone);
   return found;
 }
 

@@ -8,11 +8,23 @@
 
 namespace underkeel::doctor {
 
+/// Of what the figures still are a bound from below where a setting is not counted.
+struct Bound {
+  bool of_device = true;
+  bool of_host = true;  // and of NVMe
+  bool of_moments = true;
+
+  Bound operator&(const Bound& other) const {
+    return {of_device && other.of_device, of_host && other.of_host, of_moments && other.of_moments};
+  }
+};
+
 struct Uncounted {
   std::string file;
   std::string key;    // dotted
   std::string value;  // as the file gives it
   std::string why;    // a phrase, "@uncounted.mics"
+  Bound bound = {};
 };
 
 /// Of the run file and the config at hand, in that order; empty when the forecast counts all.

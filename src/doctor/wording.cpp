@@ -63,6 +63,7 @@ constexpr Counted counted[] = {
     {" ranks", " rank"},
     {" GPUs", " GPU"},
     {" keys", " key"},
+    {" copies", " copy"},
     {" training samples", " training sample"},
     {" tensors are", " tensor is"},
     {" tensors have", " tensor has"},

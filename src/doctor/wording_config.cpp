@@ -328,10 +328,11 @@ constexpr std::array wordings = {
              "`{key}`：underkeel train 暂不支持：{what}"},
             {"{fix}", "{fix}"}},
     Wording{"underkeel-note", {"{what}", "{what}"}, {}},
-    Wording{"underkeel-fits",
-            {"fits: {device} of device memory a rank at the peak, {host} of host memory a node",
-             "能放下：每个 rank 设备内存峰值 {device}，每节点主机内存 {host}"},
-            {}},
+    Wording{
+        "underkeel-fits",
+        {"fits: {device} of device memory a rank at the peak{gaps}, {host} of host memory a node",
+         "能放下：每个 rank 设备内存峰值 {device}{gaps}，每节点主机内存 {host}"},
+        {}},
     Wording{"changes-without-run-file",
             {"{keys} on the command line change a run file, and none is given: DeepSpeed's half is "
              "of the config alone and does not see them",
@@ -372,6 +373,37 @@ constexpr std::array wordings = {
          "ranks with this gradient_accumulation_steps (ranks: steps): {others}",
          "全局批大小为 {micro} x {steps} x {ranks} 个 rank = {global}；换用其他 rank "
          "数时，保持不变的 gradient_accumulation_steps（rank 数: 步数）：{others}"},
+        {}},
+    Wording{"underkeel-host",
+            {"host memory of a node: {host} while loading, in steps, during and after a save and "
+             "on a resume alike: {arenas} of arenas, taken before the weights are read and kept to "
+             "the end, and {processes} for the processes; what is read or written passes through "
+             "{ring} of staging a rank",
+             "每节点主机内存：加载、训练、保存期间与之后、恢复时都是 {host}：其中 {arenas} "
+             "在读权重之前一次占用并保留到最后，{processes} 用于进程本身；读写都经过每个 rank "
+             "{ring} 的中转缓冲"},
+            {}},
+    Wording{"underkeel-host-without",
+            {"without {keys}, which is not built yet, host memory of a node would be {host} while "
+             "loading, in steps, during and after a save and on a resume alike: {arenas} of "
+             "arenas, taken before the weights are read and kept to the end, and {processes} for "
+             "the processes; what is read or written passes through {ring} of staging a rank",
+             "若去掉尚未实现的 {keys}，每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
+             "{host}：其中 {arenas} 在读权重之前一次占用并保留到最后，{processes} "
+             "用于进程本身；读写都经过每个 rank {ring} 的中转缓冲"},
+            {}},
+    Wording{"underkeel-enough-ranks",
+            {"offload of the optimizer would take {freed} off a rank's device, and is not built "
+             "yet; {ranks} ranks at stage 3 ({nodes} nodes of this kind) do without it: {device} "
+             "of {allowed} a rank, global batch {batch}",
+             "把优化器卸载到主机可从每个 rank 的设备移走 {freed}，但尚未实现；stage 3 下 {ranks} "
+             "个 rank（同样的节点 {nodes} 个）可以不用它：每个 rank {device}，可用 "
+             "{allowed}，全局批 {batch}"},
+            {"{words}", "{words}"}},
+    Wording{
+        "underkeel-offload-not-built",
+        {"offload of the optimizer would take {freed} off a rank's device, and is not built yet",
+         "把优化器卸载到主机可从每个 rank 的设备移走 {freed}，但尚未实现"},
         {}},
     Wording{"underkeel-logits",
             {"of logits {piece} exist at once, in pieces of rows; whole they would be {whole} in "

@@ -8,10 +8,14 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr std::array wordings = {
+    Wording{"memory-not-judged",
+            {"DeepSpeed stops on `{key}` before it takes memory: what it would hold is not judged",
+             "DeepSpeed 在占用内存之前就会因 `{key}` 停止：不判断它会占用多少"},
+            {"mend the key and ask again", "请修正该键后再次运行"}},
     Wording{"deepspeed-not-counted",
-            {"`{key}` is {value}: {why}; the figures do not count it, so nobody can tell from them "
-             "whether the run fits",
-             "`{key}` 为 {value}：{why}；估算没有计入它，因此无法据此判断能否放下"},
+            {"`{key}` is {value}: {why}; the figures do not count it, so they cannot show that the "
+             "run fits",
+             "`{key}` 为 {value}：{why}；估算没有计入它，因此不能证明放得下"},
             {"measure a few steps with it, or leave the key out to have the run judged",
              "请带上它实测几步，或去掉该键再判断"}},
     Wording{
@@ -70,34 +74,33 @@ constexpr std::array wordings = {
     Wording{
         "first-update",
         {"a rank holds {set_up} of model state after set-up and {backward} after the backward "
-         "pass; the "
-         "first update then asks for {moments} of moments, which did not exist before, and "
-         "{copies} of "
-         "temporaries: {peak} at its peak. A resumed run has the moments in its first forward pass",
-         "每个 rank 在初始化后持有 {set_up} 模型状态，反向之后 {backward}；第一次更新再要 "
-         "{moments} "
-         "的动量（此前并不存在）和 {copies} 的临时量：峰值 "
-         "{peak}。恢复的训练在第一次前向时动量就已存在"},
+         "pass, once gradients are reduced; the first update then asks for {moments} of moments, "
+         "which did not exist before, and {copies} of temporaries: {peak} at its peak, without "
+         "activations and context. A resumed run has the moments in its first forward pass",
+         "每个 rank 在初始化后持有 {set_up} 模型状态，反向并归约梯度之后 "
+         "{backward}；第一次更新再要 {moments} 的动量（此前并不存在）和 {copies} 的临时量：峰值 "
+         "{peak}，不计激活与上下文。恢复的训练在第一次前向时动量就已存在"},
         {}},
     Wording{"one-rank-saves-nothing",
-            {"stage {stage} on one rank splits nothing: {state} of model state (16 bytes a "
-             "parameter) are on "
+            {"stage {stage} on one rank splits nothing: {state} of model state ({parts}) are on "
              "the one card",
-             "单个 rank 上 stage {stage} 什么也没切分：{state} 的模型状态（每参数 16 "
-             "字节）都在一张卡上"},
-            {"offload_optimizer: cpu takes 12 of the 16 bytes off the card",
-             "offload_optimizer: cpu 可把 16 字节中的 12 字节移出显卡"}},
-    Wording{
-        "bucket-bytes",
-        {"communication buffers: {bucket} of bucket ({elements} elements) and up to {copy} for its "
-         "copy, "
-         "{both} together, at this full size however small the model is; \"auto\" makes it hidden "
-         "size "
-         "squared, {auto_elements} elements, {auto}",
-         "通信缓冲：桶 {bucket}（{elements} 个元素），其副本最多 {copy}，共 "
-         "{both}，不论模型多小都是这个大小；\"auto\" 会使它等于隐藏维度的平方，即 {auto_elements} "
-         "个元素，{auto}"},
-        {"{do}", "{do}"}},
+             "单个 rank 上 stage {stage} 什么也没切分：{state} 的模型状态（{parts}）都在一张卡上"},
+            {"offload_optimizer: cpu takes {freed} of them off the card",
+             "offload_optimizer: cpu 可把其中 {freed} 移出显卡"}},
+    Wording{"all-reduce-copy",
+            {"communication: at stage 0 a copy of at most 500000000 gradients is made for the "
+             "all-reduce, {copy}; reduce_bucket_size does nothing there",
+             "通信：stage 0 的 all-reduce 会复制最多 500000000 个梯度元素，共 {copy}；此时 "
+             "reduce_bucket_size 不起作用"},
+            {}},
+    Wording{"bucket-bytes",
+            {"communication buffers: {bucket} of buckets ({count} x {elements} elements, {size}) "
+             "and up to {copy} for a copy in the reduction, {both} together; \"auto\" makes a "
+             "bucket hidden size squared, {auto_elements} elements, {auto}",
+             "通信缓冲：桶 {bucket}（{count} x {elements} 个元素，{size}），归约时的副本最多 "
+             "{copy}，共 {both}；\"auto\" 会使一个桶等于隐藏维度的平方，即 {auto_elements} "
+             "个元素，{auto}"},
+            {"{do}", "{do}"}},
     Wording{
         "live-window",
         {"besides {weights} of shards, gathered parameters take up to {live}: "
@@ -108,11 +111,11 @@ constexpr std::array wordings = {
         {"lower stage3_max_live_parameters and stage3_max_reuse_distance together",
          "同时降低 stage3_max_live_parameters 和 stage3_max_reuse_distance"}},
     Wording{"host-phases",
-            {"host memory of a node, without the processes themselves: {steady} steadily "
-             "({terms}), {saving} "
-             "during a save, {after} after it; page cache is not counted, the system takes it back",
-             "每节点主机内存（不含进程本身）：稳态 {steady}（{terms}），保存时 {saving}，保存后 "
-             "{after}；页缓存不计入，系统会回收"},
+            {"host memory of a node: {steady} steadily ({terms}), {saving} during a save, {after} "
+             "after it; its Python processes take {processes} more; page cache is not counted, the "
+             "system takes it back",
+             "每节点主机内存：稳态 {steady}（{terms}），保存时 {saving}，保存后 {after}；其 Python "
+             "进程另占 {processes}；页缓存不计入，系统会回收"},
             {}},
     Wording{"deepspeed-disk",
             {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
@@ -138,13 +141,13 @@ constexpr std::array wordings = {
              "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；全部保留；可用：{free}，可放："
              "{room}"},
             {"save_total_limit says how many are kept", "save_total_limit 指定保留几个"}},
-    Wording{
-        "host-steady",
-        {"host memory of a node, without the processes themselves: {steady} steadily "
-         "({terms}); the run saves nothing; page cache is not counted, the system takes it back",
-         "每节点主机内存（不含进程本身）：稳态 {steady}（{terms}）；该训练不保存；"
-         "页缓存不计入，系统会回收"},
-        {}},
+    Wording{"host-steady",
+            {"host memory of a node: {steady} steadily ({terms}); its Python processes take "
+             "{processes} more; the run saves nothing; page cache is not counted, the system takes "
+             "it back",
+             "每节点主机内存：稳态 {steady}（{terms}）；其 Python 进程另占 "
+             "{processes}；该训练不保存；页缓存不计入，系统会回收"},
+            {}},
     Wording{"resume-host",
             {"a resume reads each rank's optimizer file whole: {file} on a node, besides {steady} "
              "that live "
@@ -161,8 +164,7 @@ constexpr std::array wordings = {
          "checkpoint would be ended by the system (exit code -9)",
          "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}，再加常驻的 {steady}：共 "
          "{resume}，只有 {limit}。从头开始不需要它；从自己的检查点恢复会被系统终止（退出码 -9）"},
-        {"know it before the first save: a larger machine for resumes, or more ranks",
-         "请在第一次保存之前了解这一点：恢复时用更大的机器，或更多 rank"}},
+        {"know it before the first save: {cure}", "请在第一次保存之前了解这一点：{cure}"}},
     Wording{
         "page-locked",
         {"{low} of host memory are page-locked before rounding, {high} with each block rounded "
@@ -202,13 +204,16 @@ constexpr std::array wordings = {
             {}},
     Wording{"weights-stay-whole",
             {"offload_param does nothing at stage {stage}: the 16-bit weights stay whole on each "
-             "card, {whole} "
-             "(available: {limit}); at stage 3 the same block makes a rank need {low} to {high} "
-             "({verdict})",
-             "offload_param 在 stage {stage} 不起作用：16 位权重完整留在每张卡上，{whole}（可用："
-             "{limit}）；"
-             "在 stage 3，同样的设置使每个 rank 只需 {low} 到 {high}（{verdict}）"},
-            {"\"stage\": 3", "\"stage\": 3"}},
+             "card, {whole} (available: {limit})",
+             "offload_param 在 stage {stage} 不起作用：16 "
+             "位权重完整留在每张卡上，{whole}（可用：{limit}）"},
+            {}},
+    Wording{"parameter-offload-at-stage-3",
+            {"at stage 3 the same block makes a rank need {range} of device memory, activations "
+             "and context included: {verdict} with DeepSpeed",
+             "在 stage 3，同样的配置使每个 rank 需要 {range} 设备内存（含激活与上下文）：用 "
+             "DeepSpeed {verdict}"},
+            {"{do}", "{do}"}},
     Wording{
         "save-gathers-modules",
         {"the weights file: one module at a time is gathered on every card ({module} at most), and "
@@ -232,8 +237,7 @@ constexpr std::array wordings = {
          "打开该选项，或事后生成权重：DeepSpeed 用 zero_to_fp32.py，本引擎用 underkeel export"}},
     Wording{"adapter-sizes",
             {"adapters: {count} parameters, {size_16} in 16 bit or {size_32} in 32 bit, "
-             "{checkpoint} with "
-             "optimizer state; the frozen base is {base}",
+             "{checkpoint} with optimizer state; the frozen base is {base}",
              "适配器：{count} 个参数，16 位 {size_16}，32 位 {size_32}，含优化器状态 "
              "{checkpoint}；冻结的基座为 {base}"},
             {}},
@@ -258,16 +262,11 @@ constexpr std::array wordings = {
     Wording{
         "quantised-base-is-whole",
         {"a base of {bits} bits is not split by stage 3: {values} of values, {scales} of scales "
-         "and "
-         "{rest} of "
-         "16-bit embedding and head are {whole} on every card; available: {limit}",
+         "and {rest} of 16-bit embedding and head are {whole} on every card when it is loaded; "
+         "available: {limit}",
          "{bits} 位基座不会被 stage 3 切分：量化值 {values}、缩放系数 {scales}、16 位嵌入与输出头 "
          "{rest}，每张卡共 {whole}；可用：{limit}"},
-        {"a 16-bit base at stage 3 with parameters on the host ({base_16} there), or cards of "
-         "{needed_gib} "
-         "GiB",
-         "改用 16 位基座加 stage 3 并把参数放到主机（主机需 {base_16}），或用 {needed_gib} GiB "
-         "的卡"}},
+        {"{do}", "{do}"}},
     Wording{
         "logits-whole",
         {"whole logits of a micro-batch ({sequences} x {tokens} tokens, vocabulary {vocabulary}) "
@@ -323,13 +322,19 @@ constexpr std::array wordings = {
              "该 GPU（计算能力 {capability}）不支持 bf16：从 8.0 开始才有"},
             {"fp16 with loss scaling, or fp32", "使用带损失缩放的 fp16，或 fp32"}},
     Wording{"own-layout",
-            {"our layout at stage {stage} with these offloads: {device} of model state a "
-             "rank (weights {weights}, gradients {gradients}, optimizer {state} unless it is on "
-             "the host), "
-             "{host} on the host for all ranks; all of it before the first step",
-             "本引擎在 stage {stage} 及这些卸载下的布局：每个 rank 的模型状态 {device}（"
-             "权重 {weights}，梯度 {gradients}，优化器 {state}，除非放在主机），所有 rank "
-             "合计主机 {host}；全部在第一步之前就位"},
+            {"our layout at stage {stage}: {device} of model state a rank ({terms}), none of it on "
+             "the host; all of it before the first step",
+             "本引擎在 stage {stage} 的布局：每个 rank 的模型状态 "
+             "{device}（{terms}），主机上没有；全部在第一步之前就位"},
+            {}},
+    Wording{"own-layout-with-offload",
+            {"our layout at stage {stage} with these offloads would be {device} of model state a "
+             "rank ({terms}; the less where gradients leave at once, the more where they stay) and "
+             "{host} on the host for all ranks ({host_terms}). Offload is not built yet: a rank of "
+             "ours holds {all}",
+             "本引擎在 stage {stage} 及这些卸载下的布局将是：每个 rank 的模型状态 "
+             "{device}（{terms}；梯度立即移出时取小值，留在卡上时取大值），所有 rank 合计主机 "
+             "{host}（{host_terms}）。卸载尚未实现：本引擎的每个 rank 持有 {all}"},
             {}},
     Wording{"export-sizes",
             {"an export reads and writes {whole} in 16 bit (free: {free}); ours holds one shard "

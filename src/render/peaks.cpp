@@ -131,6 +131,11 @@ std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
         kinds.push_back(kind);
     fmt::format_to(out, "{}{}: {}", text.empty() ? "" : "\n", name_of(space),
                    format_bytes(peak->peak_bytes));
+    // The rows below are of buffers alone.
+    const std::int64_t held = largest_peak(plan, space)->size_bytes;
+    if (format_bytes(held) != format_bytes(peak->peak_bytes))
+      fmt::format_to(out, " ({} of buffers and {} of gaps between them)", format_bytes(held),
+                     format_bytes(peak->peak_bytes - held));
     if (const auto& budget = outlook.budgets[index(space)])
       fmt::format_to(out, " of {} ({})", format_bytes(budget->size_bytes), budget->reason);
     fmt::format_to(out, "\n  {:13}{:>11}", "", "total");

@@ -176,10 +176,7 @@ class ZeroReader : DeepspeedPart {
             fmt::format("this is the old spelling of {}: {{\"device\": \"cpu\"}}; offload is not "
                         "built yet",
                         offload.key),
-            run_.zero.stage < 3 ? "remove it, or use more ranks at a higher stage (on one rank a "
-                                  "stage saves nothing)"
-                                : "remove it, or raise the number of ranks",
-            ErrorCode::unsupported);
+            "remove it", ErrorCode::unsupported);
       const Value* mapping = section(fields, offload.key);
       if (mapping == nullptr) continue;
       Fields inner = fields_of(*mapping, fmt::format("zero_optimization.{}.", offload.key));
@@ -199,10 +196,7 @@ class ZeroReader : DeepspeedPart {
       else
         inner.problem("device",
                       fmt::format("{} to {}: offload is not built yet", offload.key, *device),
-                      run_.zero.stage < 3 ? "write none, or use more ranks at a higher stage (on "
-                                            "one rank a stage saves nothing)"
-                                          : "write none, or raise the number of ranks",
-                      ErrorCode::unsupported);
+                      "write none", ErrorCode::unsupported);
     }
     if (fields.take("cpu_offload_use_pin_memory") != nullptr)
       silent_.push_back("zero_optimization.cpu_offload_use_pin_memory");

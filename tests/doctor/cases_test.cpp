@@ -97,7 +97,7 @@ TEST(Cases, TheFirstUpdateAsksForTheMoments) {
   EXPECT_EQ(cured.deepspeed.verdict, Verdict::runs);
   EXPECT_NEAR(low_gb(cured.deepspeed, Phase::step, Space::device, "staging"), 1.05, 0.01);
   expect_says(cured, "host-phases", {"145.6 GB steadily"});
-  expect_says(cured, "own-layout", {"16.1 GB", "96.4 GB - 112.4 GB"});
+  expect_says(cured, "own-layout-with-offload", {"16.1 GB", "96.4 GB - 112.4 GB"});
 }
 
 // What is said of pin_memory is of the run at hand, with its accumulation, as the finding beside it.
@@ -136,7 +136,7 @@ TEST(Cases, Stage2WithOffloadIsTooBigForItsActivations) {
   expect_says(diagnosis, "device-state", {"weights 29.5 GB", "staging 1.6 GB"});
   expect_says(diagnosis, "host-phases", {"272.1 GB"});
   expect_says(diagnosis, "logits-whole", {"10.0 GB in fp32"});
-  expect_says(diagnosis, "own-layout", {"29.5 GB - 36.9 GB", "177.2 GB - 206.8 GB"});
+  expect_says(diagnosis, "own-layout-with-offload", {"29.5 GB - 36.9 GB", "177.2 GB - 206.8 GB"});
 
   // Its own proposal is accepted.
   ASSERT_FALSE(diagnosis.alternatives.empty());
@@ -163,14 +163,14 @@ TEST(Cases, A33BWithOffloadNeedsMoreThan600GBOfHost) {
       files_of({llama_33b, R"("stage": 3, )" + offload_both, full_1x2, machine}).diagnose();
   EXPECT_EQ(both.deepspeed.verdict, Verdict::fails);
   expect_says(both, "host-phases", {"650.6 GB - 715"});
-  expect_says(both, "own-layout", {"455.4 GB - 585.5 GB"});
+  expect_says(both, "own-layout-with-offload", {"455.4 GB - 585.5 GB"});
 
   const Diagnosis optimizer =
       files_of({llama_33b, R"("stage": 3, )" + offload_optimizer, full_1x2, machine}).diagnose();
   EXPECT_EQ(optimizer.deepspeed.verdict, Verdict::unknown);
   expect_says(optimizer, "host-phases", {"585.5 GB"});
   EXPECT_EQ(found(optimizer, "deepspeed-may-not-fit").size(), 1u);
-  expect_says(optimizer, "own-layout", {"390.3 GB - 455.4 GB", "weights 8.1 GB"});
+  expect_says(optimizer, "own-layout-with-offload", {"390.3 GB - 455.4 GB", "weights 8.1 GB"});
 
   const Diagnosis nvme = files_of({llama_33b,
                                    R"("stage": 3, "offload_optimizer": {"device": "nvme",
@@ -191,13 +191,18 @@ TEST(Cases, ParameterOffloadDoesNothingAtStage2) {
       files_of({llama_13b, R"("stage": 2, )" + offload_both, run, machine}).diagnose();
   EXPECT_EQ(stage2.deepspeed.verdict, Verdict::fails);
   EXPECT_EQ(found(stage2, "offload-without-effect").size(), 1u);
-  expect_says(stage2, "weights-stay-whole", {"26.0 GB", "25.8 GB", "runs", "\"stage\": 3"});
+  expect_says(stage2, "weights-stay-whole", {"26.0 GB", "25.8 GB"});
+  // What stage 3 would do is DeepSpeed's alone: our engine has no offload.
+  const auto at_stage_3 = found(stage2, "parameter-offload-at-stage-3");
+  ASSERT_EQ(at_stage_3.size(), 1u);
+  EXPECT_EQ(at_stage_3[0].engine, Engine::deepspeed);
+  expect_says(stage2, "parameter-offload-at-stage-3", {"runs with DeepSpeed", "\"stage\": 3"});
 
   const Diagnosis stage3 =
       files_of({llama_13b, R"("stage": 3, )" + offload_both, run, machine}).diagnose();
   EXPECT_EQ(stage3.deepspeed.verdict, Verdict::runs);
   expect_says(stage3, "host-phases", {"260.3 GB - 286.3 GB"});
-  expect_says(stage3, "own-layout", {"182.2 GB - 234.3 GB"});
+  expect_says(stage3, "own-layout-with-offload", {"182.2 GB - 234.3 GB"});
   EXPECT_NEAR(low_gb(stage3.deepspeed, Phase::step, Space::device, "bucket"), 1.0, 0.01);
 }
 
@@ -304,7 +309,7 @@ TEST(Cases, AResumeReadsItsOptimizerFileWhole) {
   expect_says(fresh, "host-phases", {"12.1 GB steadily"});
   expect_says(fresh, "resume-host-short", {"7.2 GB", "19.3 GB", "17.2 GB"});
   EXPECT_EQ(found(fresh, "rounding-may-not-fit").size(), 1u);
-  expect_says(fresh, "own-layout", {"7.2 GB - 8.4 GB"});
+  expect_says(fresh, "own-layout-with-offload", {"7.2 GB - 8.4 GB"});
 
   files.question.resumes = true;
   const Diagnosis resumed = files.diagnose();
@@ -431,7 +436,7 @@ TEST(Cases, AMergeOrExportHasAForecastOfItsOwn) {
   files.write("export.yaml", "finetuning_type: lora\nexport_dir: merged\nexport_size: 5\n");
   const Diagnosis exported = files.diagnose();
   expect_says(exported, "export-fills-the-disk", {"13.5 GB", "6.4 GB"});
-  expect_says(exported, "adapter-sizes", {"19988480 parameters", "320 MB"});
+  expect_says(exported, "adapter-sizes", {"19988480 parameters", "280 MB"});
   EXPECT_EQ(exit_code_of(exported, Engine::underkeel), 2);
   EXPECT_EQ(exit_code_of(exported, Engine::deepspeed), 2);
 }
