@@ -321,19 +321,18 @@ def gpu_table():
     for offload in ("optimizer", "both"):
         yield row(small, 3, offload)
     yield row(small, 1)
-    yield row(small, 2, "optimizer")
-    yield row(large, 2)
-    for stage in (1, 2, 3):
-        yield row(middle, stage)
-    yield row(small, 1, "optimizer")
     # As the trainer of Hugging Face fills in "auto": a bucket smaller than most matrices.
     automatic = dict(bucket=2048 * 2048, prefetch=9 * 2048 * 2048 // 10, persistence=20480)
     yield row(small, 2, **automatic)
-    yield row(small, 3, "both", **automatic)
     yield row(small, 2, accumulation=2)
-    yield row(large, 1)
     yield row(small, 2, saves=True)
     yield row(small, 0)
+    yield row(small, 2, "optimizer")
+    yield row(small, 1, "optimizer")
+    yield row(small, 3, "both", **automatic)
+    for stage in (1, 2, 3):
+        yield row(middle, stage)
+    yield row(large, 2)
 
 
 def options_of_call():
