@@ -83,9 +83,10 @@ void time_step(const plan::Plan& plan, const Rates& rates, Simulation& simulatio
   run.add(SegmentKind::save, 0, &timeline);
   for (const plan::Span& span : timeline.spans)
     simulation.save_s = std::max(simulation.save_s, span.end_s - joined_s);
-  const double with_save_s = add_window(run, window) - joined_s;
-  simulation.save_wait_s =
-      std::max(0.0, with_save_s - (simulation.step_s - static_cast<double>(left_out) * middle_s));
+  // The steps that were left out run before the update, which alone waits for a save.
+  const double left_out_s = static_cast<double>(left_out) * middle_s;
+  const double longer_s = add_window(run, window) - joined_s - (simulation.step_s - left_out_s);
+  simulation.save_wait_s = std::max(0.0, longer_s - left_out_s);
 }
 
 }  // namespace

@@ -255,15 +255,20 @@ TEST(Simulate, SegmentsAreTimedAtEveryShapeClass) {
               ElementsAre(DoubleEq(3), DoubleEq(0), DoubleEq(0), DoubleEq(0)));
 }
 
+/// A save of `disk_s` seconds that the update waits for.
+plan::Plan saved(double disk_s) {
+  Timed s = windowed();
+  s.schedule.entries = {{"save"}};
+  s.last().after_entry = {plan::EntryId{0}};
+  s.segment(SegmentKind::save);
+  s.op(save_disk, disk_s);
+  s.last().entry = plan::EntryId{0};
+  return s.plan();
+}
+
 TEST(Simulate, ASaveRunsUnderTheNextWindowUntilTheUpdateWaits) {
   for (const double disk_s : {4.0, 30.0}) {
-    Timed s = windowed();
-    s.schedule.entries = {{"save"}};
-    s.last().after_entry = {plan::EntryId{0}};
-    s.segment(SegmentKind::save);
-    s.op(save_disk, disk_s);
-    s.last().entry = plan::EntryId{0};
-    plan::Plan plan = s.plan();
+    plan::Plan plan = saved(disk_s);
     plan.accumulation_steps = 3;
 
     const Simulation simulation = simulate(plan, unit_hardware());
@@ -271,6 +276,18 @@ TEST(Simulate, ASaveRunsUnderTheNextWindowUntilTheUpdateWaits) {
     EXPECT_DOUBLE_EQ(simulation.step_s, 10);
     EXPECT_DOUBLE_EQ(simulation.save_s, disk_s);
     EXPECT_DOUBLE_EQ(simulation.save_wait_s, disk_s > 9 ? disk_s - 9 : 0);
+  }
+}
+
+TEST(Simulate, AllMicroStepsOfALongWindowRunUnderASave) {
+  for (const double disk_s : {20.0, 150.0, 500.0}) {
+    plan::Plan plan = saved(disk_s);
+    plan.accumulation_steps = 100;  // 3 + 98 * 2 + 4 s before the update
+
+    const Simulation simulation = simulate(plan, unit_hardware());
+
+    EXPECT_DOUBLE_EQ(simulation.save_s, disk_s);
+    EXPECT_DOUBLE_EQ(simulation.save_wait_s, disk_s > 203 ? disk_s - 203 : 0) << disk_s;
   }
 }
 
