@@ -167,7 +167,8 @@ std::vector<plan::Decision> choices_on(const spec::HardwareSpec& machine,
              on_gpu ? plan::Alternative{"cpu", fmt::format("arenas in the node's {}",
                                                            format_bytes(machine.host_ram_bytes))}
                     : plan::Alternative{
-                          "cuda", fmt::format("needs {} GPUs a node", placement.ranks_on_node)}}});
+                          "cuda", fmt::format("needs {} GPU{} a node", placement.ranks_on_node,
+                                              placement.ranks_on_node == 1 ? "" : "s")}}});
   if (on_gpu && run.matmul_timing_s > 0)
     choices.push_back(
         {.subject = "algorithms of products",
