@@ -22,6 +22,7 @@
 #include "planned.h"
 #include "planner/planner.h"
 #include "run_length.h"
+#include "time_text.h"
 
 namespace underkeel::apps {
 
@@ -54,58 +55,47 @@ std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
   return text;
 }
 
-// Sums of times differ in their last digits; less than this is not worth a number.
-constexpr double shortest_wait_s = 1e-6;
-
 std::string times_text(const render::Times& times, bool measured) {
   return fmt::format(
-      "step {:.3g} s (micro-step {:.3g} s, update {:.3g} s), save {:.3g} s, of which {:.3g} s "
-      "are waited for; from {} rates\n",
-      times.step_s, times.micro_step_s, times.update_s, times.save_s,
-      times.save_wait_s < shortest_wait_s ? 0 : times.save_wait_s,
-      measured ? "measured" : "assumed");
+      "step {} (micro-step {}, update {}), save {}, of which {} are waited for; from {} rates\n",
+      time_text(times.step_s), time_text(times.micro_step_s), time_text(times.update_s),
+      time_text(times.save_s), time_text(times.save_wait_s), measured ? "measured" : "assumed");
 }
 
 /// What all ranks of a node take of its memory at most, and of what.
-std::string total_text(const plan::Plan& plan, const planner::Room& room) {
-  const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
-  const std::int64_t outside = plan.overhead_bytes * planner::process_count(room.placement);
+std::string total_text(const render::NodeMemory& node) {
   std::string text = fmt::format(
       "host memory of a node: at most {}: {} of arenas, {} for code, libraries, "
       "threads, lists of samples and heap of its process{} (a table's bound; train measures it)",
-      format_bytes(needed), format_bytes(needed - outside), format_bytes(outside),
-      planner::process_count(room.placement) == 1 ? "" : "es");
-  if (room.node)
-    text +=
-        fmt::format("; allowed {} ({})", format_bytes(room.node->size_bytes), room.node->reason);
+      format_bytes(node.needed_bytes), format_bytes(node.needed_bytes - node.outside_bytes),
+      format_bytes(node.outside_bytes), node.process_count == 1 ? "" : "es");
+  if (node.budget)
+    text += fmt::format("; allowed {} ({})", format_bytes(node.budget->size_bytes),
+                        node.budget->reason);
   return text + "\n";
 }
 
-/// What is known of the disk of a machine that is described.
-Result<std::optional<FitDisk>> disk_of(const PlanWords& words, const spec::ModelSpec& model,
-                                       const spec::RunConfig& run,
-                                       const spec::HardwareSpec& machine,
-                                       const std::optional<DataFacts>& data) {
+/// What is known of the disk of a machine that is described; `asked` must outlive it.
+Result<std::optional<FitDisk>> disk_of(const PlanWords& words, const Asked& asked) {
   std::optional<FitDisk> disk;
-  if (!machine.out_free_bytes) return disk;
+  if (!asked.machine.out_free_bytes) return disk;
   // Files that cannot be laid out can be with no setting.
-  UK_TRY_VOID(disk_need(model, run, std::nullopt));
-  disk =
-      FitDisk{.free_bytes = *machine.out_free_bytes,
-              .source = "out_free_gib of " + words.hardware,
-              .need = [&model, &data](const spec::RunConfig& changed) {
-                return disk_need(model, changed, length_of(changed, changed.ranks, data)).value();
-              }};
+  UK_TRY_VOID(disk_need(asked.model, asked.config, std::nullopt));
+  disk = FitDisk{.free_bytes = *asked.machine.out_free_bytes,
+                 .source = disk_source(words),
+                 .need = [&asked](const spec::RunConfig& changed) {
+                   return disk_need(asked.model, changed,
+                                    length_of(changed, changed.ranks, asked.data))
+                       .value();
+                 }};
   return disk;
 }
 
-std::string disk_text(const FitDisk& disk, const spec::RunConfig& run) {
-  const io::SpaceNeed need = disk.need(run);
+std::string disk_text(const render::DiskNeed& disk) {
   return fmt::format("disk: {} of {} ({}): {} checkpoint{} of {} at once, the final model {}\n",
-                     format_bytes(io::needed_bytes(need)), format_bytes(disk.free_bytes),
-                     disk.source, io::checkpoints_at_once(need),
-                     io::checkpoints_at_once(need) == 1 ? "" : "s",
-                     format_bytes(need.checkpoint_bytes), format_bytes(need.export_bytes));
+                     format_bytes(disk.needed_bytes), format_bytes(disk.free_bytes), disk.source,
+                     disk.checkpoint_count, disk.checkpoint_count == 1 ? "" : "s",
+                     format_bytes(disk.checkpoint_bytes), format_bytes(disk.export_bytes));
 }
 
 /// Bars on a terminal; nothing where a program reads.
@@ -127,7 +117,7 @@ Result<void> run_fit(const Words& words) {
   for (const SpaceBudget& budget : budgets)
     if (budget.space == "nvme") nvme_bytes = budget.size_bytes;
   UK_TRY(asked, read_question(words.plan, budgets));
-  UK_TRY(disk, disk_of(words.plan, asked.model, asked.config, asked.machine, asked.data));
+  UK_TRY(disk, disk_of(words.plan, asked));
   return show_best_fit(
       asked.question(),
       {.json = words.json, .nvme_bytes = nvme_bytes, .data = asked.data, .disk = std::move(disk)});
@@ -137,7 +127,6 @@ Result<void> run(const Words& words) {
   if (words.asks_fit) return run_fit(words);
   UK_TRY(made, make_planned(words.plan));
   const plan::Plan& plan = made.plan;
-  UK_TRY(disk, disk_of(words.plan, made.model, made.config, made.machine, made.data));
   if (!words.html.empty()) {
     io::FileSystem files;
     UK_TRY_VOID(write_page(files, words.html, plan_page(made, words.plan), page_beginning));
@@ -151,8 +140,8 @@ Result<void> run(const Words& words) {
                spec::chosen_values_table(made.config),
                (made.data ? made.data->report : std::string()),
                summary(made.model, made.config, plan), bars(plan, made.outlook),
-               render::peak_table(plan, made.outlook), total_text(plan, made.room),
-               disk ? disk_text(*disk, made.config) : "",
+               render::peak_table(plan, made.outlook), total_text(*made.outlook.node),
+               made.outlook.disk ? disk_text(*made.outlook.disk) : "",
                times_text(*made.outlook.times, made.machine.rates_are_measured));
     for (const std::string& note : made.config.notes) fmt::print("note: {}\n", note);
     if (!made.data)
@@ -160,10 +149,7 @@ Result<void> run(const Words& words) {
           "note: the data were not read: samples count as cutoff_len long; --data finds the "
           "longest, and counts samples, steps and windows that train nothing\n");
   }
-  if (made.shortage)
-    return tl::unexpected(
-        planner::does_not_fit(plan, made.config, made.room, *made.shortage, made.advice));
-  if (disk) UK_TRY_VOID(io::check_space(disk->need(made.config), disk->free_bytes, disk->source));
+  UK_TRY_VOID(check_fits(made));
   if (!words.json && !words.listing) fmt::print("it fits\n");
   return {};
 }

@@ -14,6 +14,7 @@
 #include "run_length.h"
 #include "simulate/simulate.h"
 #include "spec/value.h"
+#include "time_text.h"
 
 namespace underkeel::apps {
 
@@ -162,23 +163,6 @@ std::string settings_text(const FittingRun& row) {
   return row.words.empty() ? "as it is" : fmt::format("{}", fmt::join(row.words, " "));
 }
 
-std::string time_text(double seconds) {
-  constexpr double shortest_s = 1e-6;
-  return seconds < shortest_s ? "0 s" : fmt::format("{:.3g} s", seconds);
-}
-
-/// "0.2 s", "45 s", "12.3 min", "51.2 h": for a person who plans a day.
-std::string duration_text(double seconds) {
-  constexpr double minute_s = 60;
-  constexpr double most_minutes = 90;
-  if (seconds < most_minutes) return time_text(seconds);
-  if (seconds < most_minutes * minute_s) return fmt::format("{:.3g} min", seconds / minute_s);
-  const double hours = seconds / seconds_per_hour;
-  constexpr double digits_end = 1000;
-  return hours < digits_end ? fmt::format("{:.3g} h", hours)
-                            : format_count(std::llround(hours)) + " h";
-}
-
 std::string rate_text(double steps_per_hour) {
   return steps_per_hour < 100 ? fmt::format("{:.3g}", steps_per_hour)
                               : format_count(std::llround(steps_per_hour));
@@ -211,12 +195,12 @@ std::string table_text(const BestFit& found, const planner::Room& room, const Fi
   for (const FittingRun& row : found.rows) {
     const ToEnd end = to_end(row, words, room.placement.world_size);
     lines.push_back({time_text(row.times.step_s), rate_text(seconds_per_hour / row.times.step_s),
-                     end.whole_s ? duration_text(*end.whole_s) : "?",
+                     end.whole_s ? time_text(*end.whole_s) : "?",
                      row.times.evaluation_batch_s == 0 ? "-"
-                     : end.evaluation_s                ? duration_text(*end.evaluation_s)
+                     : end.evaluation_s                ? time_text(*end.evaluation_s)
                                                        : "?",
-                     saves(row) ? duration_text(row.times.save_s) : "-",
-                     saves(row) ? duration_text(row.times.save_wait_s) : "-",
+                     saves(row) ? time_text(row.times.save_s) : "-",
+                     saves(row) ? time_text(row.times.save_wait_s) : "-",
                      format_bytes(row.peak_bytes[index(plan::MemorySpace::device)]),
                      format_bytes(row.node_bytes), settings_text(row)});
   }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "disk_need.h"
 #include "io/file.h"
 #include "planner/planner.h"
 #include "simulate/simulate.h"
@@ -20,8 +21,23 @@ namespace {
 
 render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
                            const std::optional<planner::Shortage>& shortage,
-                           const planner::Advice& advice, const spec::HardwareSpec& machine) {
+                           const planner::Advice& advice, const spec::HardwareSpec& machine,
+                           const std::optional<KnownDisk>& disk) {
   render::Outlook outlook{.fits = !shortage};
+  const std::int64_t processes = planner::process_count(room.placement);
+  outlook.node = {.needed_bytes = planner::needed_bytes(plan, room, std::nullopt),
+                  .outside_bytes = plan.overhead_bytes * processes,
+                  .process_count = processes,
+                  .budget = room.node};
+  if (disk) {
+    outlook.disk = {.needed_bytes = io::needed_bytes(disk->need),
+                    .free_bytes = disk->free_bytes,
+                    .source = disk->source,
+                    .checkpoint_bytes = disk->need.checkpoint_bytes,
+                    .checkpoint_count = io::checkpoints_at_once(disk->need),
+                    .export_bytes = disk->need.export_bytes};
+    outlook.fits = outlook.fits && outlook.disk->needed_bytes <= disk->free_bytes;
+  }
   for (int s = 0; s < plan::memory_space_count; ++s)
     outlook.budgets[static_cast<std::size_t>(s)] =
         planner::budget_of(plan, room, static_cast<plan::MemorySpace>(s));
@@ -33,6 +49,16 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
   outlook.times = render::Times{times.step_s, times.micro_step_s, times.update_s, times.save_s,
                                 times.save_wait_s};
   return outlook;
+}
+
+Result<std::optional<KnownDisk>> disk_of(const PlanWords& words, const Asked& asked) {
+  std::optional<KnownDisk> disk;
+  if (!asked.machine.out_free_bytes) return disk;
+  UK_TRY(need, disk_need(asked.model, asked.config,
+                         length_of(asked.config, asked.config.ranks, asked.data)));
+  disk = KnownDisk{
+      .free_bytes = *asked.machine.out_free_bytes, .source = disk_source(words), .need = need};
+  return disk;
 }
 
 /// The data report and its notes; the sizes of the samples go into the run, so that they are planned for.
@@ -129,6 +155,10 @@ planner::FitQuestion Asked::question() const {
           .placement = planner::spread_evenly(machine, config.ranks, false)};
 }
 
+std::string disk_source(const PlanWords& words) {
+  return "out_free_gib of " + words.hardware;
+}
+
 Result<Planned> make_planned(const PlanWords& words) {
   UK_TRY(asked, read_question(words));
   const planner::FitQuestion question = asked.question();
@@ -137,7 +167,8 @@ Result<Planned> make_planned(const PlanWords& words) {
   auto shortage = planner::shortage_of(plan, room);
   planner::Advice advice;
   if (shortage) advice = planner::advise(question, *shortage);
-  render::Outlook outlook = outlook_of(plan, room, shortage, advice, asked.machine);
+  UK_TRY(disk, disk_of(words, asked));
+  render::Outlook outlook = outlook_of(plan, room, shortage, advice, asked.machine, disk);
   return Planned{.config = std::move(asked.config),
                  .model = std::move(asked.model),
                  .machine = asked.machine,
@@ -146,7 +177,16 @@ Result<Planned> make_planned(const PlanWords& words) {
                  .shortage = shortage,
                  .advice = std::move(advice),
                  .outlook = std::move(outlook),
-                 .data = std::move(asked.data)};
+                 .data = std::move(asked.data),
+                 .disk = std::move(disk)};
+}
+
+Result<void> check_fits(const Planned& made) {
+  if (made.shortage)
+    return tl::unexpected(
+        planner::does_not_fit(made.plan, made.config, made.room, *made.shortage, made.advice));
+  if (made.disk) return io::check_space(made.disk->need, made.disk->free_bytes, made.disk->source);
+  return {};
 }
 
 void add_plan_flags(CLI::App& command, PlanWords& words) {

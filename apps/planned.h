@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/checkpoint_space.h"
 #include "plan/plan.h"
 #include "planner/fit.h"
 #include "render/render.h"
@@ -42,6 +43,13 @@ struct Asked {
   planner::FitQuestion question() const;
 };
 
+/// The disk of the output folder, where its free bytes are known, and what the run wants of it.
+struct KnownDisk {
+  std::int64_t free_bytes = 0;
+  std::string source;  // of that figure
+  io::SpaceNeed need;
+};
+
 struct Planned {
   spec::RunConfig config;
   spec::ModelSpec model;
@@ -52,14 +60,21 @@ struct Planned {
   planner::Advice advice;
   render::Outlook outlook;
   std::optional<DataFacts> data;  // when they were read
+  std::optional<KnownDisk> disk;
 };
 
 /// Reads the run file, with the changes of the command line, the model's description, the machine and, where asked, the
 /// data. `budgets` hold besides those of the run, the smaller of two; readings of the same file with more words keep them.
 Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudget>& budgets = {});
 
-/// Reads the same, and plans. A plan that does not fit is a value, with its shortage.
+/// "out_free_gib of hardware.yaml": where the free bytes of the disk are from.
+std::string disk_source(const PlanWords& words);
+
+/// Reads the same, and plans. A plan that does not fit, memory or disk, is a value; Planned::outlook says so.
 Result<Planned> make_planned(const PlanWords& words);
+
+/// Errors: does_not_fit, as the user sees it: what is short of memory or disk, and what would fit.
+Result<void> check_fits(const Planned& made);
 
 /// --hardware and --data.
 void add_plan_flags(CLI::App& command, PlanWords& words);

@@ -49,9 +49,17 @@ std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarL
     if (const auto& budget = outlook.budgets[index(space)])
       fmt::format_to(out, " of {}", format_bytes(budget->size_bytes));
     text += "\n";
-    for (const plan::Peak& one : plan.peaks) {
-      if (one.space != space) continue;
-      fmt::format_to(out, "  {:{}}", name_of(one.segment), name_columns - 2);
+    std::vector<PhaseRow> rows = phase_rows(plan, space);
+    if (std::all_of(rows.begin(), rows.end(),
+                    [&](const PhaseRow& row) { return row.peak->by_kind == largest->by_kind; })) {
+      rows = {PhaseRow{.name = "all phases", .peak = largest}};
+    }
+    bool is_marked = false;
+    for (const PhaseRow& row : rows) {
+      const plan::Peak& one = *row.peak;
+      const bool is_largest = !is_marked && one.size_bytes == largest->size_bytes;
+      is_marked = is_marked || is_largest;
+      fmt::format_to(out, "  {:{}}", row.name, name_columns - 2);
       // Every edge is rounded by itself, so that a row is as long as its sum.
       std::int64_t bytes = 0;
       std::int64_t drawn = 0;
@@ -67,7 +75,7 @@ std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarL
       }
       text += std::string(static_cast<std::size_t>(width - drawn), ' ');
       fmt::format_to(out, "{:>{}}{}\n", format_bytes(one.size_bytes), size_columns,
-                     &one == largest ? " *" : "");
+                     is_largest ? " *" : "");
     }
   }
   text += "  ";

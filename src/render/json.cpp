@@ -97,6 +97,27 @@ Json decisions_of(const plan::Plan& plan) {
   return decisions;
 }
 
+Json node_of(const Outlook& outlook) {
+  if (!outlook.node) return {};
+  const NodeMemory& node = *outlook.node;
+  return {{"host_bytes", node.needed_bytes},
+          {"outside_bytes", node.outside_bytes},
+          {"processes", node.process_count},
+          {"budget_bytes", node.budget ? Json(node.budget->size_bytes) : Json()},
+          {"budget_reason", node.budget ? Json(node.budget->reason) : Json()}};
+}
+
+Json disk_of(const Outlook& outlook) {
+  if (!outlook.disk) return {};
+  const DiskNeed& disk = *outlook.disk;
+  return {{"needed_bytes", disk.needed_bytes},
+          {"free_bytes", disk.free_bytes},
+          {"source", disk.source},
+          {"checkpoint_bytes", disk.checkpoint_bytes},
+          {"checkpoints_at_once", disk.checkpoint_count},
+          {"export_bytes", disk.export_bytes}};
+}
+
 }  // namespace
 
 std::string plan_json(const plan::Plan& plan, const Outlook& outlook) {
@@ -121,6 +142,8 @@ std::string plan_json(const plan::Plan& plan, const Outlook& outlook) {
                       {"stage", plan.stage},
                       {"parameters", plan.parameter_count},
                       {"spaces", spaces_of(plan, outlook)},
+                      {"node", node_of(outlook)},
+                      {"disk", disk_of(outlook)},
                       {"overhead_bytes", plan.overhead_bytes},
                       {"phases", phases_of(plan)},
                       {"moments", moments_of(plan)},

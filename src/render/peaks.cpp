@@ -86,23 +86,6 @@ constexpr std::pair<Phase, std::string_view> phases[] = {{Phase::load, "load"},
                                                          {Phase::save, "during a save"},
                                                          {Phase::after_save, "after a save"}};
 
-struct PeakRow {
-  std::string_view name;
-  const plan::Peak* peak = nullptr;
-};
-
-std::vector<PeakRow> rows_of(const plan::Plan& plan, plan::MemorySpace space) {
-  std::vector<PeakRow> rows;
-  for (const auto& [phase, name] : phases)
-    if (const plan::Peak* peak = peak_of_phase(plan, phase, space)) rows.push_back({name, peak});
-  for (const plan::Peak& peak : plan.peaks)
-    if (peak.space == space &&
-        std::none_of(std::begin(phases), std::end(phases),
-                     [&](const auto& entry) { return is_in(entry.first, peak.segment); }))
-      rows.push_back({name_of(peak.segment), &peak});
-  return rows;
-}
-
 /// "micro.only, 0174 acquire head.dlogits"; the segment alone where it never holds more than at its start.
 std::string moment_text(const plan::Plan& plan, const plan::OpText& text, const plan::Peak& peak) {
   const plan::Segment& segment = *plan.schedule.find(peak.segment);
@@ -113,6 +96,24 @@ std::string moment_text(const plan::Plan& plan, const plan::OpText& text, const 
 }
 
 }  // namespace
+
+std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space) {
+  std::vector<PhaseRow> rows;
+  for (const auto& [phase, name] : phases) {
+    const plan::Peak* largest = peak_of_phase(plan, phase, space);
+    if (largest == nullptr) continue;
+    PhaseRow row{.name = name, .peak = largest};
+    for (const plan::Peak& peak : plan.peaks)
+      if (peak.space == space && is_in(phase, peak.segment)) row.segments.push_back(peak.segment);
+    rows.push_back(std::move(row));
+  }
+  for (const plan::Peak& peak : plan.peaks)
+    if (peak.space == space &&
+        std::none_of(std::begin(phases), std::end(phases),
+                     [&](const auto& entry) { return is_in(entry.first, peak.segment); }))
+      rows.push_back({.name = name_of(peak.segment), .peak = &peak, .segments = {peak.segment}});
+  return rows;
+}
 
 std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
   std::string text;
@@ -142,7 +143,7 @@ std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
     for (const std::size_t kind : kinds)
       fmt::format_to(out, "{:>13}", name_of(static_cast<plan::BufferKind>(kind)));
     fmt::format_to(out, "  most is held at\n");
-    for (const PeakRow& row : rows_of(plan, space)) {
+    for (const PhaseRow& row : phase_rows(plan, space)) {
       fmt::format_to(out, "  {:13}{:>11}", row.name, format_bytes(row.peak->size_bytes));
       for (const std::size_t kind : kinds)
         fmt::format_to(out, "{:>13}",

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"
@@ -30,10 +31,30 @@ struct Times {
   double save_wait_s = 0;
 };
 
+/// Host memory of a node: the arenas of all its ranks that lie there, and what their processes have outside them.
+struct NodeMemory {
+  std::int64_t needed_bytes = 0;
+  std::int64_t outside_bytes = 0;  // of `needed_bytes`: a bound from a table
+  std::int64_t process_count = 1;
+  std::optional<plan::Budget> budget;
+};
+
+/// What a run wants of the disk of its output folder at most.
+struct DiskNeed {
+  std::int64_t needed_bytes = 0;
+  std::int64_t free_bytes = 0;
+  std::string source;                 // of `free_bytes`
+  std::int64_t checkpoint_bytes = 0;  // of one
+  std::int64_t checkpoint_count = 0;  // at once
+  std::int64_t export_bytes = 0;      // the final model
+};
+
 /// What is known about a plan besides the plan.
 struct Outlook {
-  bool fits = true;
+  bool fits = true;  // memory and disk
   std::array<std::optional<plan::Budget>, plan::memory_space_count> budgets;
+  std::optional<NodeMemory> node;
+  std::optional<DiskNeed> disk;  // where the free bytes are known
   std::vector<Suggestion> suggestions;
   std::optional<Times> times;
 };
@@ -58,6 +79,15 @@ std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpa
 /// The moment at which a phase holds most in a space; nullptr where the run has no such phase, or nothing there.
 const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space);
 
+/// A phase of a run in one space, as it is shown.
+struct PhaseRow {
+  std::string_view name;                    // "during a save"
+  const plan::Peak* peak = nullptr;         // where it holds most
+  std::vector<plan::SegmentKind> segments;  // what runs in it and holds something
+};
+/// The phases of a run in the order of a run, those that the plan has; segments of no phase (generation) follow.
+std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space);
+
 /// One table a space, with the budget where there is one: a row a phase, what holds its peak by kind, and the
 /// operation at which it is reached. Segments of no phase (generation) follow.
 std::string peak_table(const plan::Plan& plan, const Outlook& outlook);
@@ -66,11 +96,11 @@ struct BarLook {
   int columns = 80;      // of the terminal
   bool colored = false;  // else letters tell kinds apart
 };
-/// The same as bars, one row a segment, with the largest marked.
+/// The same as bars, a row a phase, with the largest marked; one row where all phases hold the same.
 std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarLook& look);
 
-/// One JSON object: {fits, ranks, parameters, spaces, phases, moments, times, program, decisions, suggestions,
-/// overhead_bytes, plan_hash}.
+/// One JSON object: {fits, ranks, parameters, spaces, node, disk, phases, moments, times, program, decisions,
+/// suggestions, overhead_bytes, plan_hash}.
 std::string plan_json(const plan::Plan& plan, const Outlook& outlook);
 
 /// Trace Event JSON: a row per lane; for each memory space a counter of its bytes and one by kind. `rank` is the process.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "plan/lifetimes.h"
 #include "simulate/simulate.h"
 #include "support/planned.h"
@@ -39,6 +40,10 @@ TEST(RenderJson, SaysWhatThePlanNeeds) {
   outlook.budgets[0] = plan::Budget{.size_bytes = 1000, .reason = "--memory"};
   outlook.suggestions = {{.change = "zero.stage=3", .peak_bytes = 900, .effect = "step +4%"}};
   outlook.times = Times{.step_s = 1.5};
+  outlook.node = NodeMemory{.needed_bytes = 70,
+                            .outside_bytes = 30,
+                            .process_count = 2,
+                            .budget = plan::Budget{.size_bytes = 90, .reason = "the machine"}};
 
   const json found = json::parse(plan_json(plan, outlook));
 
@@ -60,6 +65,10 @@ TEST(RenderJson, SaysWhatThePlanNeeds) {
   EXPECT_EQ(found["decisions"][0]["alternatives"][0]["effect"], "step +30%");
   EXPECT_EQ(found["suggestions"][0]["peak_bytes"], 900);
   EXPECT_EQ(found["times"]["step_s"], 1.5);
+  EXPECT_EQ(found["node"]["host_bytes"], 70);
+  EXPECT_EQ(found["node"]["outside_bytes"], 30);
+  EXPECT_EQ(found["node"]["budget_bytes"], 90);
+  EXPECT_EQ(found["disk"], nullptr) << "not known";
   EXPECT_EQ(found["plan_hash"], "0000000000001234");
   EXPECT_EQ(found["program"].size(), plan.schedule.program.steps.size());
 }
@@ -113,6 +122,15 @@ TEST(RenderTable, HasARowForEveryPhaseAndAColumnForEveryKindInUse) {
             << phase << " " << space;
       }
     }
+}
+
+TEST(RenderTable, SaysWhatOfAnArenaIsBetweenBuffersWhereThatShows) {
+  plan::Plan plan = small_plan();
+  EXPECT_EQ(peak_table(plan, {}).find("gaps"), std::string::npos);
+
+  plan.layout.size_bytes[0] += 1 << 20;
+
+  EXPECT_THAT(peak_table(plan, {}), HasSubstr(" of buffers and 1.0 MiB of gaps between them)"));
 }
 
 TEST(RenderTable, LeavesOutPhasesThatAPlanDoesNotHave) {
@@ -182,8 +200,40 @@ TEST(RenderBars, AreAsLongAsTheirBytesAndMarkTheLargest) {
   EXPECT_EQ(peak_bars(plan, {}, {.columns = 37}),
             "device: 4.0 KiB\n"
             "  load         wwwww         1.0 KiB\n"
-            "  update       wwwwwooooo    2.0 KiB *\n"
+            "  first step   wwwwwooooo    2.0 KiB *\n"
+            "  later steps  wwwwwooooo    2.0 KiB\n"
+            "  update       wwwwwooooo    2.0 KiB\n"
             "  w weights  o optimizer  * peak\n");
+}
+
+TEST(RenderBars, AreOneWhereAllPhasesHoldTheSame) {
+  plan::Plan plan;
+  plan.layout.size_bytes[0] = 1024;
+  plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}},
+                {.segment = SegmentKind::update, .size_bytes = 1024, .by_kind = {1024}}};
+
+  EXPECT_EQ(peak_bars(plan, {}, {.columns = 37}),
+            "device: 1.0 KiB\n"
+            "  all phases   wwwwwwwwww    1.0 KiB *\n"
+            "  w weights  * peak\n");
+}
+
+// Bars and table name the same phases with the same figures.
+TEST(RenderBars, HaveTheRowsOfTheTable) {
+  const plan::Plan plan = small_plan();
+  const std::vector<PhaseRow> rows = phase_rows(plan, MemorySpace::device);
+
+  const std::string bars = peak_bars(plan, {}, {.columns = 80});
+  const std::string table = peak_table(plan, {});
+
+  ASSERT_GE(rows.size(), 8u);
+  for (const PhaseRow& row : rows) {
+    const std::string begin = fmt::format("\n  {:13}", row.name);
+    const std::string size = format_bytes(row.peak->size_bytes);
+    EXPECT_THAT(bars, ::testing::ContainsRegex(begin + "[^\n]*  " + size));
+    EXPECT_THAT(table, ::testing::ContainsRegex(begin + " *" + size));
+    EXPECT_THAT(row.segments, ::testing::Contains(row.peak->segment));
+  }
 }
 
 TEST(RenderBars, ColoursAreSwitchedOffBehindEveryPart) {
