@@ -29,6 +29,7 @@ std::string plan_part(const Planned& made, const report::ShownRun& shown) {
        fmt::format("{} rank{}", plan.world_size, plan.world_size == 1 ? "" : "s")},
       {fmt::format("at most in a micro-batch, {} of them a step", plan.accumulation_steps),
        format_count(request.max_rows) + " tokens"}};
+  if (const auto fits = check_fits(made); !fits) record.refusal = to_text(fits.error());
   if (made.outlook.times)
     record.notes.push_back(fmt::format("times are forecast from {} rates",
                                        made.machine.rates_are_measured ? "measured" : "assumed"));

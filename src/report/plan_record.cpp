@@ -124,29 +124,36 @@ class Writer {
   std::string write() {
     Json head = {{"model", record_.model},
                  {"fits", record_.outlook.fits},
+                 {"refusal", record_.refusal},
                  {"ranks", plan_.world_size},
                  {"stage", plan_.stage},
                  {"parameters", plan_.parameter_count},
                  {"overhead_bytes", plan_.overhead_bytes},
                  {"hash", fmt::format("{:016x}", plan_.hash)},
                  {"on_gpu", plan_.on_gpu}};
-    for (const char* list : {"facts", "values", "notes", "decisions", "suggestions", "kinds",
-                             "works", "lanes", "by_segment"})
+    for (const char* list :
+         {"facts", "values", "notes", "decisions", "suggestions", "kinds", "works", "lanes"})
       head[list] = Json::array();
     for (const auto& [name, value] : record_.facts) head["facts"].push_back({name, value});
     for (const spec::Provenance& entry : record_.values)
       head["values"].push_back({entry.key, entry.value, entry.source});
     head["notes"] = record_.notes;
     if (record_.shown.shown_micro_steps < record_.shown.micro_steps)
-      head["notes"].push_back(
-          fmt::format("of the {} micro-steps of a step {} are drawn; those left out are like the "
-                      "middle ones",
-                      record_.shown.micro_steps, record_.shown.shown_micro_steps));
+      head["left_out"] = fmt::format(
+          "Of the {} micro-steps of a step {} are drawn; those left out, behind the "
+          "first, are like the middle ones, and a save has their time too.",
+          record_.shown.micro_steps, record_.shown.shown_micro_steps);
     for (int kind = 0; kind < plan::buffer_kind_count; ++kind)
       head["kinds"].push_back(name_of(static_cast<plan::BufferKind>(kind)));
     for (const char* name : work_names) head["works"].push_back(name);
     for (const plan::Lane& lane : plan_.schedule.lanes) head["lanes"].push_back(lane.name);
     write_choices(head);
+    if (const auto& node = record_.outlook.node)
+      head["node"] = {{"bytes", node->needed_bytes},
+                      {"outside_bytes", node->outside_bytes},
+                      {"budget_bytes", node->budget ? Json(node->budget->size_bytes) : Json()}};
+    if (const auto& disk = record_.outlook.disk)
+      head["disk"] = {{"bytes", disk->needed_bytes}, {"free_bytes", disk->free_bytes}};
     if (const auto& times = record_.outlook.times)
       head["times"] = {{"step_s", times->step_s},
                        {"micro_step_s", times->micro_step_s},
@@ -324,13 +331,21 @@ class Writer {
                  {"budget_bytes", budget ? Json(budget->size_bytes) : Json()},
                  {"budget_reason", budget ? Json(budget->reason) : Json()},
                  {"peak", peak_json(space)},
-                 {"by_segment", Json::array()},
+                 {"by_phase", Json::array()},
                  {"always", Json::array()}};
-    for (const plan::Peak& one : plan_.peaks)
-      if (one.space == space)
-        head["by_segment"].push_back({{"segment", name_of(one.segment)},
-                                      {"bytes", one.size_bytes},
-                                      {"by_kind", kinds_json(one.by_kind)}});
+    for (const render::PhaseRow& row : render::phase_rows(plan_, space)) {
+      const auto& ops = plan_.schedule.find(row.peak->segment)->ops;
+      const std::size_t op = index(row.peak->op);
+      Json segments = Json::array();
+      for (const plan::SegmentKind kind : row.segments) segments.push_back(name_of(kind));
+      head["by_phase"].push_back({{"phase", row.name},
+                                  {"bytes", row.peak->size_bytes},
+                                  {"by_kind", kinds_json(row.peak->by_kind)},
+                                  {"segment", name_of(row.peak->segment)},
+                                  {"op", op},
+                                  {"name", op < ops.size() ? text_.name_of(ops[op]) : ""},
+                                  {"segments", std::move(segments)}});
+    }
     for (std::size_t i = 0; i < plan_.schedule.buffers.size(); ++i)
       if (plan_.schedule.buffers[i].persistent && plan_.schedule.buffers[i].space == space)
         head["always"].push_back(i);

@@ -22,6 +22,7 @@ struct PlanRecord {
   std::vector<std::pair<std::string, std::string>> facts{};
   std::vector<spec::Provenance> values{};
   std::vector<std::string> notes{};
+  std::string refusal{};  // why it does not fit, and what would; empty: it fits
 };
 
 std::string to_json(const PlanRecord& record);

@@ -48,12 +48,14 @@ class Builder {
     if (segment.span_count > 0) shown_.segments.push_back(std::move(segment));
   }
 
+  /// What shortened_window() left out lies behind the first micro-step.
   void add_window(const std::vector<SegmentKind>& window, const std::string& part) {
+    const auto all = static_cast<std::size_t>(plan_.accumulation_steps);
     for (std::size_t i = 0; i < window.size(); ++i)
       add(window[i], part,
           window[i] == SegmentKind::update
               ? "update"
-              : fmt::format("micro-step {} of {}", i + 1, window.size() - 1));
+              : fmt::format("micro-step {} of {}", i == 0 ? 1 : i + all - window.size() + 2, all));
   }
 
   ShownRun& shown() { return shown_; }

@@ -16,7 +16,7 @@ namespace underkeel::report {
 struct ShownSegment {
   plan::SegmentKind kind = plan::SegmentKind::load;
   std::string part;  // "load", "a step", "a step while a save is written", "evaluation"
-  std::string name;  // "micro.middle, 3 of 8"
+  std::string name;  // "micro-step 3 of 8", counted with those that are left out
   std::size_t first_span = 0;
   std::size_t span_count = 0;
   double begin_s = 0;  // when its first operation begins

@@ -181,12 +181,22 @@ TEST(CommandLine, PlanRefusesCheckpointsThatDoNotFitTheDisk) {
                               (folder / "hardware.yaml").string() + " save_steps=2 max_steps=8 ";
 
   const Ran refused = run_underkeel(command + "save_total_limit=3");
-  const Ran fitting = run_underkeel(command + "save_strategy=no");
+  const Ran as_json = run_underkeel(command + "save_total_limit=3 --json --html " +
+                                    (folder / "page.html").string());
+  const Ran fitting = run_underkeel(command + "save_strategy=no --json");
 
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.error, HasSubstr("4 checkpoints"));
   EXPECT_THAT(refused.error, HasSubstr("out_free_gib"));
+  EXPECT_EQ(as_json.exit_code, 2);
+  const auto json = nlohmann::json::parse(as_json.out);
+  EXPECT_EQ(json["fits"], false);
+  EXPECT_EQ(json["disk"]["checkpoints_at_once"], 4);
+  EXPECT_GT(json["disk"]["needed_bytes"], json["disk"]["free_bytes"]);
+  const std::string page = test::read_text(folder / "page.html");
+  EXPECT_THAT(page, HasSubstr("\"fits\":false,\"refusal\":\"error: the checkpoints do not fit"));
   EXPECT_EQ(fitting.exit_code, 0) << fitting.error;
+  EXPECT_EQ(nlohmann::json::parse(fitting.out)["fits"], true);
 }
 
 TEST(CommandLine, PlanKeepsALossOverALargeVocabularySmall) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "plan/op_text.h"
 #include "report/made_page.h"
 #include "report/page.h"
 #include "report/run_folder.h"
@@ -137,6 +138,80 @@ TEST_F(Browser, TellsThePeaksBytesUnderThePointer) {
   EXPECT_THAT(shown.page, ContainsRegex("data-hovered=\"" + format_bytes(peak.size_bytes) + " .*" +
                                         format_count(peak.size_bytes) + " bytes"));
   EXPECT_THAT(shown.page, HasSubstr("largest buffers"));
+}
+
+TEST_F(Browser, ShowsEveryPhaseWithItsPeakAndMoment) {
+  const Reported made = reported();
+  const plan::OpText text(made.plan.schedule);
+
+  const Shown shown = open_page(html_of({.title = "a plan", .plan_json = plan_json_of(made)}));
+
+  expect_sound(shown);
+  const auto rows = render::phase_rows(made.plan, plan::MemorySpace::device);
+  ASSERT_GE(rows.size(), 8u);
+  for (const render::PhaseRow& row : rows) {
+    const plan::Segment& segment = *made.plan.schedule.find(row.peak->segment);
+    const std::string moment =
+        index(row.peak->op) == 0
+            ? fmt::format("{}, all through", name_of(row.peak->segment))
+            : fmt::format("{}, operation {} {}", name_of(row.peak->segment), index(row.peak->op),
+                          text.name_of(segment.ops[index(row.peak->op)]));
+    EXPECT_THAT(shown.page,
+                ContainsRegex(fmt::format(">{}</td><td class=\"number\">{}</td>.*>{}<", row.name,
+                                          format_bytes(row.peak->size_bytes), moment)));
+  }
+}
+
+TEST_F(Browser, CutsNothingOffInANarrowWindow) {
+  Reported made = reported();
+  made.outlook.budgets[0]->size_bytes = made.plan.layout.size_bytes[0] * 11 / 10;
+
+  const Shown shown = open_page(
+      html_of({.title = "both", .plan_json = plan_json_of(made), .run_json = run_json()}), R"(
+    const cut = [];
+    for (const width of [1300, 900, 600, 400, 340]) {
+      document.getElementById("page").style.width = width + "px";
+      for (const axis of [true, false]) {
+        data.plan.view.setAxis(axis);
+        data.plan.view.showPart("evaluation");  // the peak lies outside
+        for (const part of [null, "a step"]) {
+          redrawAll();
+          const boxes = [];
+          for (const text of document.querySelectorAll(".picture svg text")) {
+            const box = text.getBoundingClientRect(), whole = text.ownerSVGElement.getBoundingClientRect();
+            if (box.width > 0 && (box.left < whole.left - 1 || box.right > whole.right + 1)) cut.push(width + ": " + text.textContent);
+            if (text.matches(".name, .peak-label, .budget-label")) boxes.push([text, box]);
+          }
+          for (const [one, a] of boxes) for (const [other, b] of boxes)
+            if (one !== other && a.left < b.right && b.left < a.right && a.top < b.bottom - 4 && b.top < a.bottom - 4)
+              cut.push(width + ": " + one.textContent + " over " + other.textContent);
+          data.plan.view.showPart(part);
+        }
+      }
+      for (const panel of document.querySelectorAll(".panel"))
+        if (panel.scrollWidth > panel.clientWidth + 1) cut.push(width + ": " + panel.id);
+    }
+    document.documentElement.dataset.cut = cut.join("; ") || "nothing";)");
+
+  expect_sound(shown);
+  EXPECT_THAT(shown.page, HasSubstr("data-cut=\"nothing\""))
+      << shown.page.substr(0, shown.page.find("<head>"));
+}
+
+TEST_F(Browser, SaysWhyAPlanDoesNotFit) {
+  Reported made = reported();
+  made.outlook.fits = false;
+
+  const Shown shown = open_page(
+      html_of({.title = "a plan",
+               .plan_json = to_json(PlanRecord{.plan = made.plan,
+                                               .outlook = made.outlook,
+                                               .shown = made.shown,
+                                               .refusal = "error: a <reason>\ntry:   a change"})}));
+
+  expect_sound(shown);
+  EXPECT_THAT(shown.page, HasSubstr(">it does not fit<"));
+  EXPECT_THAT(shown.page, HasSubstr("<pre>error: a &lt;reason&gt;\ntry:   a change</pre>"));
 }
 
 TEST_F(Browser, NamesTheOperationUnderThePointer) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -72,7 +73,16 @@ TEST(ShownRun, LeavesOutMiddleMicroStepsOfALongStep) {
   EXPECT_LT(shown.shown_micro_steps, 30);
   EXPECT_GT(shown.shown_micro_steps, 15);
   const Reported made{.plan = plan, .shown = shown};
-  EXPECT_THAT(plan_json_of(made), HasSubstr("of the 50 micro-steps of a step"));
+  EXPECT_THAT(plan_json_of(made), HasSubstr("Of the 50 micro-steps of a step"));
+  // Numbered as in the run: the first, then the last ones.
+  std::vector<std::string> names;
+  for (const ShownSegment& segment : shown.segments)
+    if (segment.part == "a step") names.push_back(segment.name);
+  ASSERT_EQ(names.size(), static_cast<std::size_t>(shown.shown_micro_steps) + 1);
+  EXPECT_EQ(names.front(), "micro-step 1 of 50");
+  EXPECT_EQ(names[1], fmt::format("micro-step {} of 50", 52 - shown.shown_micro_steps));
+  EXPECT_EQ(names[names.size() - 2], "micro-step 50 of 50");
+  EXPECT_EQ(names.back(), "update");
 }
 
 TEST(PlanRecord, ReachesThePlansPeakAtItsOperation) {

@@ -34,6 +34,12 @@ function timeText(nanoseconds) {
   const [factor, unit] = Math.abs(seconds) >= 1 ? [1, "s"] : Math.abs(seconds) >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
   return +(seconds * factor).toPrecision(4) + " " + unit;
 }
+/** Seconds for a person who plans a day: "93.2 ms", "17.2 s", "18.4 min", "51.2 h". */
+function durationText(seconds) {
+  if (seconds < 90) return timeText(Math.round(seconds * 1e9));
+  if (seconds < 5400) return +(seconds / 60).toPrecision(3) + " min";
+  return seconds < 3600000 ? +(seconds / 3600).toPrecision(3) + " h" : countText(Math.round(seconds / 3600)) + " h";
+}
 function numberText(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
@@ -103,10 +109,10 @@ function byteTicks(most, count) {
 
 /** A table from rows of cells; `columns`: {name, number}. */
 function table(columns, rows) {
-  return el("table", {},
+  return el("div", {class: "wide"}, el("table", {},
             el("thead", {}, el("tr", {}, columns.map((c) => el("th", {class: c.number ? "number" : null}, c.name)))),
             el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) =>
-                el("td", {class: columns[i].number ? "number" : columns[i].kind || null}, cell))))));
+                el("td", {class: columns[i].number ? "number" : columns[i].kind || null}, cell)))))));
 }
 
 /** A bar of kinds, `whole` bytes wide. */

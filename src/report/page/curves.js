@@ -117,7 +117,7 @@ function curvePanel(run) {
   const kept = steps.step.length < run.step_count ? "; of " + countText(run.step_count) + " steps lows and highs of neighbours, " +
       countText(steps.step.length) + " points" : "";
   const made = panel("curves", el("div", {class: "row"}, el("h2", {}, "Curves"),
-      el("span", {class: "hint"}, "from " + run.curve_source + kept + (marks.length > 0 ? "; dashes: saves" : ""))),
+      el("span", {class: "hint"}, "from " + run.curve_source + ", by step" + kept + (marks.length > 0 ? "; dashes: saves" : ""))),
       el("div", {class: "charts"}, charts.map((chart) => chart.pane.box)));
   for (const chart of charts) {
     const draw = () => chart.draw();

@@ -39,7 +39,7 @@ function build() {
   const {plan, run} = data;
   const memory = run && run.memory;
   fillRun(plan, run);
-  const parts = [places.top, plan ? planPanel(plan) : null, plan ? peakPanel(plan) : null, plan ? phasePanel(plan, memory) : null,
+  const parts = [places.top, plan ? refusalPanel(plan) : null, plan ? planPanel(plan) : null, plan ? peakPanel(plan) : null, plan ? phasePanel(plan, memory) : null,
                  places.run, plan ? decisionPanel(plan) : null,
                  plan ? valuePanel("values", "Values in force, planned", plan.values) : null,
                  run ? valuePanel("run-values", "Values in force in the run", run.values) : null];

@@ -45,10 +45,13 @@ class PlanPicture {
     const chosen = part === null ? null : this.plan.segments.filter((s) => s.part === part);
     this.show(...(chosen === null || chosen.length === 0 ? this.whole() : this.rangeOf(chosen)));
   }
-  /** Both steps: loading takes long and shows little. */
+  /** Both steps: loading takes long and shows little. Of a save that takes many steps only the beginning. */
   showUseful() {
     const steps = this.plan.segments.filter((s) => s.part.startsWith("a step"));
-    const [begin, finish] = steps.length > 0 ? this.rangeOf(steps) : this.whole();
+    const [begin, last] = steps.length > 0 ? this.rangeOf(steps) : this.whole();
+    const first = this.plan.segments.filter((s) => s.part === "a step");
+    const alone = first.length > 0 ? this.rangeOf(first)[1] - begin : last - begin;
+    const finish = Math.min(last, begin + 3.5 * alone);
     const room = (finish - begin) * 0.01;
     this.show(begin - room, finish + room);
   }
@@ -107,7 +110,10 @@ class PlanPicture {
     this.memory.forEach((_, i) => this.drawMemory(i));
     this.drawLanes();
     const {width} = this.axis.start();
-    const axis = d3.axisBottom(this.scale(width)).ticks(width / 130).tickSizeOuter(0)
+    this.axis.svg.selectAll("text.of").data([0]).join("text").attr("class", "of").attr("x", leftMargin - 8).attr("y", 17)
+        .attr("text-anchor", "end").text(this.inTime ? "time" : "operation");
+    const x = this.scale(width);
+    const axis = d3.axisBottom(x).tickValues(x.ticks(width / 130).filter((value) => x(value) < width - 30)).tickSizeOuter(0)
         .tickFormat((value) => this.inTime ? timeText(value) : countText(value));
     this.axis.svg.selectAll("g").data([0]).join("g").attr("class", "axis").call(axis);
   }
@@ -129,7 +135,7 @@ class PlanPicture {
           .attr("width", (i) => i.right - i.left);
       groups.select("text").attr("x", (i) => (i.left + i.right) / 2).attr("y", y + height / 2 + 4)
           .attr("text-anchor", "middle")
-          .text((i) => [i.name, i.name.replace("micro-step ", "").replace(" of ", "/"), (/\d+/.exec(i.name) || [""])[0]]
+          .text((i) => [i.range[1] > this.finish && i.style === "save" ? i.name + " goes on ▶" : i.name, i.name.replace("micro-step ", "").replace(" of ", "/"), (/\d+/.exec(i.name) || [""])[0]]
                 .find((text) => text.length * 6.4 < i.right - i.left - 4) || "");
     };
     const parts = Array.from(new Set(this.plan.segments.map((s) => s.part))).map((part) => {
@@ -178,23 +184,29 @@ class PlanPicture {
       }
     }
 
+    const isNarrow = width < 560;  // the cards tell the budgets
     const svg = pane.svg;
     svg.selectAll("*:not(.cross)").remove();
     svg.append("text").attr("class", "name").attr("x", leftMargin).attr("y", 14).text(
         space.name + ": " + bytesText(space.arena_bytes) +
-        (space.budget_bytes === null ? "" : " of " + bytesText(space.budget_bytes)));
+        (space.budget_bytes === null || isNarrow ? "" : " of " + bytesText(space.budget_bytes)));
     for (const tick of byteTicks(most, pane.height / 50))
       svg.append("text").attr("x", leftMargin - 8).attr("y", Math.min(y(tick) + 4, pane.height - 3)).attr("text-anchor", "end").text(bytesText(tick));
     const level = (size, className) => svg.append("line").attr("class", className).attr("x1", leftMargin)
         .attr("x2", width - rightMargin).attr("y1", y(size)).attr("y2", y(size));
     level(space.arena_bytes, "limit");
+    let end = width - 4;  // of the words over the picture
     if (budgetShown) {
+      level(space.budget_bytes, "budget-ground");
       level(space.budget_bytes, "budget");
-      svg.append("text").attr("x", width - rightMargin).attr("y", y(space.budget_bytes) - 3).attr("text-anchor", "end")
+    }
+    if (budgetShown && !isNarrow) {
+      const words = svg.append("text").attr("class", "budget-label").attr("x", width - rightMargin).attr("y", y(space.budget_bytes) - 3).attr("text-anchor", "end")
           .text("allowed " + bytesText(space.budget_bytes));
+      if (y(space.budget_bytes) < top + 14) end -= words.node().getComputedTextLength() + 22;
     }
     this.markSaves(svg, x, top, pane.height);
-    this.markPeak(svg, space, x, y, width);
+    this.markPeak(svg, space, x, y, width, end);
   }
 
   markSaves(svg, x, top, bottom) {
@@ -207,33 +219,37 @@ class PlanPicture {
     }
   }
 
-  markPeak(svg, space, x, y, width) {
+  markPeak(svg, space, x, y, width, end) {
     const {peak} = space;
     if (peak.span === null) return;
-    const text = space.at.length === 0 ? "the same for the whole run" :
-        "peak " + bytesText(peak.bytes) + " · " + peak.name + " · " + peak.segment;
+    // The longest that there is room for.
+    const size = "peak " + bytesText(peak.bytes);
+    const texts = space.at.length === 0 ? ["the same for the whole run", "all through", ""] :
+        [size + " · " + peak.name + " · " + peak.segment, size + " · " + peak.name, size, bytesText(peak.bytes), ""];
     const at = x(this.positionOf(peak.span));
     const level = y(peak.bytes);
     const inside = at >= leftMargin && at <= width - rightMargin;
     const label = svg.append("text").attr("class", "peak-label").attr("y", 14);
     const words = svg.select("text.name").node().getComputedTextLength();
+    const begin = leftMargin + words + 16;
+    const fill = (around) => texts.some((text) => label.text(around(text)).node().getComputedTextLength() <= end - begin);
     if (space.at.length === 0) {
-      label.attr("class", "").attr("x", leftMargin + words + 24).text(text);
+      label.attr("class", "").attr("x", begin);
+      fill((text) => text);
       return;
     }
     if (!inside) {
       const before = at < leftMargin;
-      label.attr("x", before ? leftMargin + words + 24 : width - rightMargin).attr("text-anchor", before ? "start" : "end")
-          .text(before ? "◀ " + text : text + " ▶");
+      fill((text) => before ? "◀ " + text : text + " ▶");
+      label.attr("x", before ? begin : end).attr("text-anchor", before ? "start" : "end");
       return;
     }
     svg.append("line").attr("class", "peak-line").attr("x1", at).attr("x2", at).attr("y1", 18).attr("y2", y(0));
     svg.append("circle").attr("class", "peak-dot").attr("cx", at).attr("cy", level).attr("r", 5);
     // Beside the space's own words, over the mark where there is room.
-    label.text(text);
-    const room = label.node().getComputedTextLength();
-    const most = width - rightMargin - room;
-    label.attr("x", Math.max(leftMargin + words + 24, Math.min(at - 4, most)));
+    fill((text) => text);
+    const most = end - label.node().getComputedTextLength();
+    label.attr("x", Math.max(begin, Math.min(at - 4, most)));
   }
 
   drawLanes() {

@@ -1,8 +1,8 @@
 // The parts of the page that are words and bars: cards, phases, holders at the peak, decisions, values.
 
 function card(value, caption, meter) {
-  return el("div", {class: "card"}, el("b", {class: value.length > 11 ? "long" : null}, value),
-            meter === undefined ? null : el("div", {class: "meter"}, el("i", {style: "width:" + Math.min(100, 100 * meter) + "%"})),
+  return el("div", {class: "card"}, el("b", {class: value.length > 13 ? "longer" : value.length > 11 ? "long" : null}, value),
+            meter === undefined ? null : el("div", {class: "meter"}, el("i", {class: meter > 1 ? "over" : null, style: "width:" + Math.min(100, 100 * meter) + "%"})),
             el("span", {}, caption));
 }
 
@@ -13,10 +13,17 @@ function planCards(plan) {
       bytesText(space.arena_bytes),
       "planned in " + space.name + (space.budget_bytes === null ? "" : " of " + bytesText(space.budget_bytes)),
       space.budget_bytes > 0 ? space.arena_bytes / space.budget_bytes : undefined));
-  if (plan.times) {
-    cards.push(card(timeText(plan.times.step_s * 1e9), "a step, forecast"));
-    if (plan.times.save_s > 0)
-      cards.push(card(timeText(plan.times.save_s * 1e9), "a save, forecast; " + timeText(Math.round(plan.times.save_wait_s * 1e9)) + " waited for"));
+  const {node, disk, times} = plan;
+  if (node)
+    cards.push(card(bytesText(node.bytes), "host memory of a node, at most" + (node.budget_bytes === null ? "" : ", of " + bytesText(node.budget_bytes)),
+                    node.budget_bytes > 0 ? node.bytes / node.budget_bytes : undefined));
+  if (disk)
+    cards.push(card(bytesText(disk.bytes), "wanted of the disk, at most, of " + bytesText(disk.free_bytes) + " free",
+                    disk.free_bytes > 0 ? disk.bytes / disk.free_bytes : undefined));
+  if (times) {
+    cards.push(card(durationText(times.step_s), "a step, forecast"));
+    if (times.save_s > 0)
+      cards.push(card(durationText(times.save_s), "a save, forecast; " + durationText(times.save_wait_s) + " waited for"));
   }
   return cards.concat(plan.facts.map(([name, value]) => card(value, name)));
 }
@@ -53,8 +60,14 @@ function planPanel(plan) {
             el("button", {title: "farther", onclick: () => view.zoom(2)}, "−"))),
       view.all.map((pane) => pane.box),
       el("div", {class: "row", style: "margin:8px 0 0"}, el("span", {class: "hint"},
-         "One rank. Point at something to name it; drag to move, Ctrl and wheel to zoom, double click for everything."),
+         "One rank. Point at something to name it; drag to move, Ctrl and wheel to zoom, double click for everything." +
+         (plan.left_out ? " " + plan.left_out : "")),
          el("span", {class: "spacer"}), workLegend(plan)));
+}
+
+/** Why the plan does not fit, and what would. */
+function refusalPanel(plan) {
+  return plan.refusal === "" ? null : el("section", {class: "panel refusal", id: "refusal"}, el("h2", {}, "It does not fit"), el("pre", {}, plan.refusal));
 }
 
 /** What holds the bytes of each space at its peak. */
@@ -79,23 +92,31 @@ function peakPanel(plan) {
   })));
 }
 
-/** The peak of each phase, planned; with a run's memory also measured, of its first rank. */
+/** "micro.only, operation 174 acquire head.dlogits"; the segment alone where it never holds more than at its start. */
+function momentText(one) {
+  return one.op === 0 ? one.segment + ", all through" : one.segment + ", operation " + one.op + " " + one.name;
+}
+
+/** The peak of each phase and its moment, planned; with a run's memory also measured, of its first rank. */
 function phasePanel(plan, memory) {
-  const measuredOf = (space, segment) => {
+  const measuredOf = (space, segments) => {
     const rank = memory && memory.ranks[0];
     const found = rank && rank.spaces.find((s) => s.name === space);
-    const one = found && found.by_segment.find((s) => s.segment === segment);
-    return one && one.measured > 0 ? one.measured : null;
+    const most = d3.max(found ? found.by_segment.filter((s) => segments.includes(s.segment)) : [], (s) => s.measured);
+    return most > 0 ? most : null;
   };
-  return panel("phases", el("h2", {}, "By phase"), el("div", {class: "two"}, plan.spaces.map((space) => {
-    const columns = [{name: "phase", kind: "name"}, {name: "peak", number: true}, {name: "", kind: "bar"}];
+  return panel("phases", el("div", {class: "row"}, el("h2", {}, "By phase"), el("span", {class: "spacer"}), kindLegend(plan)),
+      el("div", {class: "two"}, plan.spaces.map((space) => {
+    const columns = [{name: "phase", kind: "name"}, {name: "peak", number: true}, {name: "held by, and when most is held", kind: "bar"}];
     if (memory) columns.splice(2, 0, {name: "measured", number: true});
-    return el("div", {}, el("h3", {}, space.name), table(columns, space.by_segment.map((one) => {
-      const cells = [one.segment, bytesText(one.bytes), kindStack(plan.kinds, one.by_kind, space.arena_bytes)];
-      if (memory) cells.splice(2, 0, bytesText(measuredOf(space.name, one.segment)));
+    return el("div", {}, el("h3", {}, space.name), table(columns, space.by_phase.map((one) => {
+      const cells = [one.phase, bytesText(one.bytes),
+                     [kindStack(plan.kinds, one.by_kind, space.arena_bytes), el("div", {class: "moment"}, momentText(one))]];
+      if (memory) cells.splice(2, 0, bytesText(measuredOf(space.name, one.segments)));
       return cells;
     })));
-  })));
+  })), memory ? el("div", {class: "hint"}, "Measured: the most that the operations of a phase held in the whole run, on rank " +
+      memory.ranks[0].rank + ".") : null);
 }
 
 function decisionPanel(plan) {
