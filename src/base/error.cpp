@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/printable.h"
+
 namespace underkeel {
 
 int exit_code(ErrorCode code) {
@@ -22,9 +24,9 @@ int exit_code(ErrorCode code) {
 }
 
 std::string to_text(const Error& error) {
-  std::string text = "error: " + error.what;
-  if (!error.where.empty()) text += "\nwhere: " + error.where;
-  if (!error.fix.empty()) text += "\ntry:   " + error.fix;
+  std::string text = "error: " + printable_lines(error.what);
+  if (!error.where.empty()) text += "\nwhere: " + printable_lines(error.where);
+  if (!error.fix.empty()) text += "\ntry:   " + printable_lines(error.fix);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest_word.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "data/json_field.h"
 #include "io/strict_json.h"
@@ -125,7 +126,7 @@ class EntryReader {
     if (unknown.empty()) return {};
     const auto told = [&](const std::string& key, std::string_view place) {
       const std::string meant = meant_by(key, known);
-      return fmt::format("`{}`{}{}{}", io::printable(key), place, meant.empty() ? "" : ", ", meant);
+      return fmt::format("`{}`{}{}{}", printable(key), place, meant.empty() ? "" : ", ", meant);
     };
     const std::string place = fmt::format(" in {} `{}`", what, name_);
     std::string message = fmt::format("unknown key {}", told(unknown[0], place));
@@ -302,11 +303,11 @@ tl::unexpected<Error> no_dataset_info(io::FileSystem& files, const std::filesyst
       ErrorCode::not_found,
       fmt::format("there is no dataset_info.json; the folder holds {} data file{}{}", data.size(),
                   data.size() == 1 ? "" : "s",
-                  data.empty() ? "" : ", the first " + io::printable(data[0])),
+                  data.empty() ? "" : ", the first " + printable(data[0])),
       (folder / "dataset_info.json").string(),
       fmt::format(R"(write one that describes the data: {{"{}": {{"file_name": "{}"}}}}, or )"
                   "let dataset_dir name the folder that holds it",
-                  name, io::printable(file)));
+                  name, printable(file)));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "data/json_field.h"
 #include "io/file.h"
 
@@ -83,7 +84,7 @@ std::string keys_in(const Json& message) {
   std::string text;
   for (const auto& [key, value] : message.items()) {
     if (text.size() > 100) return text + ", ...";
-    text += fmt::format("{}`{}`", text.empty() ? "; it has " : ", ", io::printable(key));
+    text += fmt::format("{}`{}`", text.empty() ? "; it has " : ", ", printable(key));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "data/csv_record.h"
 #include "data/formats.h"
 #include "data/json_field.h"
@@ -31,7 +32,7 @@ std::string reason_of(const Json::exception& exception) {
     while (cut < end && (static_cast<unsigned char>(what[cut]) & 0xC0) == 0x80) ++cut;
     what.replace(begin + mark.size(), cut - begin - mark.size(), "...");
   }
-  return io::printable(what);
+  return printable(what);
 }
 
 // Byte `offset` of the record is broken: its own lines count on from where it begins.

@@ -361,19 +361,4 @@ std::string folder_of(std::string_view path) {
   return std::string(path);
 }
 
-std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 200;
-  std::string result;
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  if (text.size() > longest) result += fmt::format("... ({} bytes)", text.size());
-  return result;
-}
-
 }  // namespace underkeel::io

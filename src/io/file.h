@@ -112,7 +112,5 @@ class FileSystem {
 std::string join_path(std::string_view folder, std::string_view name);
 /// The folder that holds `path`; "." when it names none.
 std::string folder_of(std::string_view path);
-/// A name that came from a file, for a message: control bytes escaped, at most 200 bytes.
-std::string printable(std::string_view text);
 
 }  // namespace underkeel::io

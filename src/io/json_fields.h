@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/result.h"
 #include "io/checksum.h"
 #include "io/file.h"

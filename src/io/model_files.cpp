@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "io/model_shards.h"
 
@@ -195,6 +196,20 @@ std::optional<FoundTensor> ModelFiles::find(std::string_view name) const {
 
 Result<ModelFolderScan> scan_model_folder(FileSystem& files, const std::string& folder) {
   return Scanner(files, folder).run();
+}
+
+Result<std::int64_t> scan_bytes(FileSystem& files, const std::string& folder) {
+  UK_TRY(entries, files.list(folder));
+  std::int64_t sum_bytes = 0;
+  for (const FolderEntry& entry : entries) {
+    const std::string path = join_path(folder, entry.name);
+    if (entry.name == weight_index_file) {
+      if (const auto found = files.stat(path); found && *found) sum_bytes += (*found)->size_bytes;
+    } else if (entry.name.ends_with(".safetensors")) {
+      sum_bytes += safetensors_header_bytes(files, path).value_or(0);
+    }
+  }
+  return sum_bytes;
 }
 
 Result<ModelFiles> open_model_files(FileSystem& files, const std::string& folder) {

@@ -51,6 +51,10 @@ struct ModelFolderScan {
 /// are there in another format. All else is in the scan.
 Result<ModelFolderScan> scan_model_folder(FileSystem& files, const std::string& folder);
 
+/// Bytes of text that a scan would parse: the index, and the headers of every safetensors file that stands in `folder`. What
+/// is no such file counts nothing. For those who have little time. Errors: as FileSystem::list().
+Result<std::int64_t> scan_bytes(FileSystem& files, const std::string& folder);
+
 /// The scan for those who only want sound files. Errors: those of scan_model_folder(), or its first
 /// problem.
 Result<ModelFiles> open_model_files(FileSystem& files, const std::string& folder);

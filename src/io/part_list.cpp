@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "io/json_fields.h"
 #include "io/strict_json.h"
 

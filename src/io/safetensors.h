@@ -62,6 +62,9 @@ Result<std::int64_t> safetensors_header_bytes(std::span<const std::byte, 8> firs
                                               const std::string& path,
                                               std::int64_t file_size_bytes);
 
+/// The length of the JSON of the file at `path`, which is read no further. Errors: as read_safetensors_header().
+Result<std::int64_t> safetensors_header_bytes(FileSystem& files, const std::string& path);
+
 /// A tensor to be written.
 struct TensorSpec {
   std::string name;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/foreign_content.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "io/safetensors.h"
 #include "io/safetensors_types.h"
@@ -265,6 +266,16 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, const 
     entry.end += header.data_begin;
   }
   return header;
+}
+
+Result<std::int64_t> safetensors_header_bytes(FileSystem& files, const std::string& path) {
+  UK_TRY(file, files.open(path));
+  UK_TRY(file_size_bytes, file.size_bytes());
+  std::array<std::byte, 8> first_bytes{};
+  if (file_size_bytes < std::ssize(first_bytes))
+    return fail(ErrorCode::bad_file, fmt::format("file of {} bytes", file_size_bytes), path);
+  UK_TRY_VOID(file.read(first_bytes, 0));
+  return safetensors_header_bytes(first_bytes, path, file_size_bytes);
 }
 
 Result<SafetensorsHeader> read_safetensors_header(FileSystem& files, const std::string& path) {

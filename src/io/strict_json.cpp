@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "io/file.h"
 
 namespace underkeel::io {
@@ -43,7 +44,7 @@ class Events final : public nlohmann::json_sax<Json> {
     if (key.size() > limits_.key_bytes)
       return refuse(
           fmt::format("a name of {} bytes; at most {} are read", key.size(), limits_.key_bytes));
-    keys_of_open_objects_.back().push_back(key);
+    keys_[path_.size() - 1].push_back(key);
     path_.back().key = std::move(key);
     return true;
   }
@@ -80,18 +81,18 @@ class Events final : public nlohmann::json_sax<Json> {
     if (!keep(is_object ? visitor_.begin_object(path_) : visitor_.begin_array(path_))) return false;
     path_.emplace_back();
     in_object_.push_back(is_object);
-    keys_of_open_objects_.emplace_back();
+    if (keys_.size() < path_.size()) keys_.emplace_back();
     return true;
   }
 
   bool finish() {
-    std::vector<std::string> keys = std::move(keys_of_open_objects_.back());
     path_.pop_back();
     in_object_.pop_back();
-    keys_of_open_objects_.pop_back();
+    std::vector<std::string>& keys = keys_[path_.size()];
     std::sort(keys.begin(), keys.end());
     if (const auto twice = std::adjacent_find(keys.begin(), keys.end()); twice != keys.end())
       return refuse(fmt::format("the key `{}` stands twice in one object", printable(*twice)));
+    keys.clear();
     return keep(visitor_.end(path_));
   }
 
@@ -100,7 +101,7 @@ class Events final : public nlohmann::json_sax<Json> {
   const JsonLimits& limits_;
   std::vector<JsonStep> path_;  // one step for each open container, to the value in it
   std::vector<bool> in_object_;
-  std::vector<std::vector<std::string>> keys_of_open_objects_;
+  std::vector<std::vector<std::string>> keys_;  // of the open objects, by depth; kept for the next
   std::optional<Error> error_;
 };
 

@@ -1,7 +1,7 @@
 #include "io/value_look.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -13,21 +13,35 @@ namespace {
 
 // A disk reads so much at once in hardly more time than one page.
 constexpr std::int64_t block_bytes = 64 * kibibyte;
+constexpr std::int64_t page_bytes = 4 * kibibyte;
 
-template <class Value, class ToNumber>
-std::int64_t find_not_finite(std::span<const std::byte> bytes, ToNumber to_number) {
-  Value value;
-  for (std::size_t at = 0; at + sizeof value <= bytes.size(); at += sizeof value) {
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    if (!std::isfinite(to_number(value))) return static_cast<std::int64_t>(at / sizeof value);
-  }
+/// A number is finite unless all bits of its exponent are set. Two passes: the first has no way out, so that it runs over
+/// many numbers at once.
+template <class Bits>
+std::int64_t find_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
+  const std::size_t count = bytes.size() / sizeof(Bits);
+  const auto is_full = [&](std::size_t i) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
+    return (bits & exponent) == exponent;
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) any |= is_full(i);
+  for (std::size_t i = 0; any && i < count; ++i)
+    if (is_full(i)) return static_cast<std::int64_t>(i);
   return -1;
 }
 
 /// Calls `look(begin, size)` for the blocks of `size_bytes` bytes that are looked at: all of them, or as many as
-/// `most_bytes` allows, the first and the last among them. Stops when it gives false.
+/// `most_bytes` allows, the first and the last among them; of less than a block its pages at the front. Stops when it
+/// gives false.
 template <class Look>
 Result<void> for_blocks(std::int64_t size_bytes, std::int64_t most_bytes, Look&& look) {
+  if (most_bytes < std::min(block_bytes, size_bytes)) {
+    const std::int64_t pages = most_bytes / page_bytes * page_bytes;
+    if (pages > 0) UK_TRY_VOID(look(std::int64_t{0}, pages));
+    return {};
+  }
   const std::int64_t all = ceil_div(size_bytes, block_bytes);
   const std::int64_t count =
       std::clamp<std::int64_t>(most_bytes / block_bytes, std::min<std::int64_t>(1, all), all);
@@ -53,13 +67,13 @@ std::int64_t share_of(std::int64_t most_bytes, std::int64_t size_bytes, std::int
 std::int64_t first_not_finite(DType type, std::span<const std::byte> bytes) {
   switch (type) {
     case DType::f32:
-      return find_not_finite<float>(bytes, [](float value) { return value; });
+      return find_full_exponent<std::uint32_t>(bytes, 0x7F800000u);
     case DType::f64:
-      return find_not_finite<double>(bytes, [](double value) { return value; });
+      return find_full_exponent<std::uint64_t>(bytes, 0x7FF0000000000000u);
     case DType::bf16:
-      return find_not_finite<BFloat16>(bytes, [](BFloat16 value) { return to_f32(value); });
+      return find_full_exponent<std::uint16_t>(bytes, std::uint16_t{0x7F80});
     case DType::f16:
-      return find_not_finite<Float16>(bytes, [](Float16 value) { return to_f32(value); });
+      return find_full_exponent<std::uint16_t>(bytes, std::uint16_t{0x7C00});
     case DType::i64:
     case DType::i32:
     case DType::u8:
@@ -72,16 +86,24 @@ std::int64_t first_not_finite(DType type, std::span<const std::byte> bytes) {
 Result<ValueLook> look_at_values(FileSystem& files, std::span<const SafetensorsHeader> headers,
                                  std::int64_t most_bytes) {
   ValueLook seen;
+  std::int64_t tensor_count = 0;
   for (const SafetensorsHeader& header : headers)
     for (const TensorEntry& entry : header.tensors)
-      if (entry.type) seen.total_bytes += entry.size_bytes();
+      if (entry.type) {
+        seen.total_bytes += entry.size_bytes();
+        ++tensor_count;
+      }
+  if (tensor_count == 0) return seen;
+  // Small tensors among large ones get a block all the same, or less where they are many.
+  const std::int64_t least = std::min(block_bytes, most_bytes / tensor_count);
   std::vector<std::byte> buffer(static_cast<std::size_t>(block_bytes));
   for (const SafetensorsHeader& header : headers) {
     UK_TRY(file, files.open(header.path));
     for (const TensorEntry& entry : header.tensors) {
       if (!entry.type) continue;
       UK_TRY_VOID(for_blocks(
-          entry.size_bytes(), share_of(most_bytes, entry.size_bytes(), seen.total_bytes),
+          entry.size_bytes(),
+          std::max(least, share_of(most_bytes, entry.size_bytes(), seen.total_bytes)),
           [&](std::int64_t begin, std::int64_t size) -> Result<bool> {
             const auto bytes = std::span(buffer).first(static_cast<std::size_t>(size));
             UK_TRY_VOID(file.read(bytes, entry.begin + begin));

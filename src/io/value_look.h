@@ -33,7 +33,8 @@ struct ValueLook {
   bool is_whole() const { return read_bytes == total_bytes; }
 };
 
-/// Looks for values that are no finite numbers in all tensors of a type that is ours; at least one block of each.
+/// Looks for values that are no finite numbers in all tensors of a type that is ours; at least one block of each while
+/// that takes no more than as much again, pages where tensors are many, nothing of more than `most_bytes` / 4096 of them.
 /// Errors: as FileSystem::open() and File::read().
 Result<ValueLook> look_at_values(FileSystem& files, std::span<const SafetensorsHeader> headers,
                                  std::int64_t most_bytes);

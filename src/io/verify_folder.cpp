@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "io/model_files.h"
 #include "io/safetensors.h"

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "io/file.h"
 #include "io/plain_name.h"
 #include "io/strict_json.h"

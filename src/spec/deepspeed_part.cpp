@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace underkeel::spec {
 namespace {
 
@@ -88,8 +90,8 @@ void DeepspeedPart::refuse_unknown(Fields& fields, std::string_view section_name
   const bool is_top = section_name.empty();
   const std::vector<std::string> known = fields.asked();
   const bool loss_scale_home = section_name == "fp16";
-  for (const Entry* entry : fields.unread()) {
-    const std::string_view key = entry->key;
+  fields.refuse_unread([&](const Entry& entry) -> Fields::Refusal {
+    const std::string_view key = entry.key;
     std::string fix;
     const bool of_zero = std::find(zero_names.begin(), zero_names.end(), key) != zero_names.end() ||
                          is_in(key, deepspeed_zero_keys());
@@ -108,8 +110,8 @@ void DeepspeedPart::refuse_unknown(Fields& fields, std::string_view section_name
     else if (const std::string nearest = nearest_word(key, known); !nearest.empty())
       fix = fmt::format("the nearest is `{}`{}", nearest,
                         is_top ? "; DeepSpeed passes over unknown keys here without a word" : "");
-    fields.problem(key, fmt::format("unknown key `{}`", key), fix);
-  }
+    return {fmt::format("unknown key `{}`", printable(key)), fix};
+  });
 }
 
 }  // namespace underkeel::spec

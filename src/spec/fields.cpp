@@ -1,8 +1,11 @@
 #include "spec/fields.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include <fmt/format.h>
+
+#include "base/printable.h"
 
 namespace underkeel::spec {
 
@@ -38,7 +41,7 @@ bool Fields::is_null(std::string_view key) const {
 }
 
 std::string Fields::name(std::string_view key) const {
-  std::string name = prefix_ + std::string(key);
+  std::string name = prefix_ + printable(key);
   for (const Entry& entry : mapping_.entries) {
     if (entry.key != key) continue;
     if (entry.value.overridden) return name + " (command line)";
@@ -152,6 +155,17 @@ std::optional<std::vector<std::string>> Fields::words(std::string_view key) {
   }
   wrong_type(key, *value, "text or a list of texts");
   return std::nullopt;
+}
+
+void Fields::refuse_unread(const std::function<Refusal(const Entry&)>& refusal_of) {
+  constexpr std::size_t most_told = 20;
+  const std::vector<const Entry*> entries = unread();
+  for (std::size_t i = 0; i < std::min(entries.size(), most_told); ++i) {
+    Refusal refusal = refusal_of(*entries[i]);
+    problem(entries[i]->key, std::move(refusal.what), std::move(refusal.fix), refusal.code);
+  }
+  if (entries.size() > most_told)
+    problems_.add({.what = fmt::format("{} more unknown keys", entries.size() - most_told)});
 }
 
 std::vector<const Entry*> Fields::unread() const {

@@ -3,6 +3,7 @@
 // stopping at the first, and remembers which keys were asked for. Private to spec.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -53,6 +54,12 @@ class Fields {
                ErrorCode code = ErrorCode::bad_config);
   /// `prefix` + key, and where it stands: "zero_optimization.stage (line 4)", "... (command line)".
   std::string name(std::string_view key) const;
+  struct Refusal {
+    std::string what, fix;
+    ErrorCode code = ErrorCode::bad_config;
+  };
+  /// A problem for each key that nothing asked for; of a file with more than 20 the others are counted.
+  void refuse_unread(const std::function<Refusal(const Entry&)>& refusal_of);
   /// Keys that nothing asked for, in the file's order.
   std::vector<const Entry*> unread() const;
   /// Keys that were asked for, there or not.

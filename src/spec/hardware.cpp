@@ -125,12 +125,11 @@ Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
     fields.problem("gpu_mem_gib",
                    fmt::format("{} GPUs per node need their memory's size", machine.gpus_per_node));
   const std::vector<std::string> known = fields.asked();
-  for (const Entry* entry : fields.unread()) {
-    const std::string nearest = nearest_word(entry->key, known);
-    fields.problem(entry->key, "unknown key",
-                   nearest.empty() ? fmt::format("there are: {}", fmt::join(known, ", "))
-                                   : fmt::format("the nearest is `{}`", nearest));
-  }
+  fields.refuse_unread([&](const Entry& entry) -> Fields::Refusal {
+    const std::string nearest = nearest_word(entry.key, known);
+    return {"unknown key", nearest.empty() ? fmt::format("there are: {}", fmt::join(known, ", "))
+                                           : fmt::format("the nearest is `{}`", nearest)};
+  });
   if (!problems.empty()) return tl::unexpected(problems.to_error(file.string()));
   return machine;
 }

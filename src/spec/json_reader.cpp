@@ -7,11 +7,17 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+#include "base/units.h"
+
 namespace underkeel::spec {
 namespace {
 
 constexpr int deepest_nesting = 64;  // recursion stays below a few tens of KiB of stack
 constexpr std::size_t longest_text_bytes = std::size_t{16} << 20;
+// A tokenizer_config.json with 6,400 tokens has 45,000; nothing that is read here has more.
+constexpr std::int64_t most_values = 100'000;
+constexpr std::size_t most_departures = 20;
 
 class JsonReader {
  public:
@@ -62,6 +68,8 @@ class JsonReader {
     line_start_ = at_ + 1;
   }
   void depart(const Place& place, std::string_view what) {
+    if (departures_.size() == most_departures) departures_.push_back("and more of that kind");
+    if (departures_.size() > most_departures) return;
     departures_.push_back(fmt::format("line {}, column {}: {}", place.line, place.column, what));
   }
 
@@ -97,6 +105,11 @@ class JsonReader {
   Result<Value> value(int depth) {
     if (depth > deepest_nesting)
       return wrong(fmt::format("nested deeper than {} levels", deepest_nesting));
+    if (++value_count_ > most_values)
+      return fail(ErrorCode::unsupported,
+                  fmt::format("the JSON text has more than {} values, which no configuration has",
+                              format_count(most_values)),
+                  where_);
     Value result;
     result.place = here();
     const char c = peek();
@@ -189,33 +202,12 @@ class JsonReader {
       } else if (byte < 0x80) {
         content += text_[at_++];
       } else {
-        const std::size_t length = utf8_length();
+        const std::size_t length = utf8_length(text_.substr(at_, 4));
         if (length == 0) return wrong(fmt::format("{} is not UTF-8", found()));
         content += text_.substr(at_, length);
         at_ += length;
       }
     }
-  }
-
-  /// Bytes of the UTF-8 character at the cursor; 0 when it is none (overlong, surrogate, cut).
-  std::size_t utf8_length() const {
-    const auto byte = [&](std::size_t i) {
-      return at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0u;
-    };
-    const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
-    const unsigned lead = byte(0);
-    if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-    if (lead >= 0xE0 && lead <= 0xEF) {
-      if (lead == 0xE0 && byte(1) < 0xA0) return 0;
-      if (lead == 0xED && byte(1) > 0x9F) return 0;
-      return continues(1) && continues(2) ? 3 : 0;
-    }
-    if (lead >= 0xF0 && lead <= 0xF4) {
-      if (lead == 0xF0 && byte(1) < 0x90) return 0;
-      if (lead == 0xF4 && byte(1) > 0x8F) return 0;
-      return continues(1) && continues(2) && continues(3) ? 4 : 0;
-    }
-    return 0;
   }
 
   Result<unsigned> hex4() {
@@ -348,7 +340,8 @@ class JsonReader {
       entry.key_place.end = at_;
       entry.key = std::move(name);
       if (!seen.insert(entry.key).second)
-        return wrong_at(entry.key_place, fmt::format("key `{}` is given twice", entry.key),
+        return wrong_at(entry.key_place,
+                        fmt::format("key `{}` is given twice", printable(entry.key)),
                         "keep one of the two");
       UK_TRY_VOID(skip_space());
       if (peek() != ':') return wrong(fmt::format("{} where `:` is due", found()));
@@ -368,6 +361,7 @@ class JsonReader {
   std::size_t at_ = 0;
   std::size_t line_start_ = 0;
   int line_ = 1;
+  std::int64_t value_count_ = 0;
   std::vector<std::string> departures_;
 };
 

@@ -17,12 +17,12 @@ enum class JsonDialect { strict, relaxed };
 
 struct JsonDocument {
   Value root;
-  /// What a strict reader would refuse, one sentence each with line and column. Relaxed only.
+  /// What a strict reader would refuse, one sentence each with line and column, of the first 20. Relaxed only.
   std::vector<std::string> departures;
 };
 
 /// Errors: bad_file with line and column: syntax, a key twice in one object, nesting deeper than
-/// 64, text that is no UTF-8, NaN or Infinity, more than 16 MiB of text.
+/// 64, text that is no UTF-8, NaN or Infinity, more than 16 MiB of text; unsupported above 100,000 values.
 Result<JsonDocument> read_json(std::string_view text, std::string_view where, JsonDialect dialect);
 
 }  // namespace underkeel::spec

@@ -353,13 +353,19 @@ void refuse_unsupported(Fields& fields) {
 void refuse_misspelt(Fields& fields) {
   constexpr std::size_t most_edits = 2;
   for (const char* key : harmless_keys) fields.take(key);
-  const std::vector<std::string> known = fields.asked();
-  for (const Entry* entry : fields.unread()) {
+  std::vector<std::string> absent;
+  for (const std::string& key : fields.asked())
+    if (!fields.has(key)) absent.push_back(key);
+  // A description has some dozens of keys; of a hostile file the first ones are enough.
+  constexpr std::size_t most_searched = 500;
+  std::vector<const Entry*> unread = fields.unread();
+  unread.resize(std::min(unread.size(), most_searched));
+  for (const Entry* entry : unread) {
     if (entry->key.size() < 6 || entry->key.size() > 64 || entry->key.front() == '_') continue;
-    for (const std::string& candidate : known) {
+    for (const std::string& candidate : absent) {
       const std::size_t longer = std::max(entry->key.size(), candidate.size());
       if (longer - std::min(entry->key.size(), candidate.size()) > most_edits) continue;
-      if (!fields.has(candidate) && edit_distance(entry->key, candidate) <= most_edits) {
+      if (edit_distance(entry->key, candidate) <= most_edits) {
         fields.problem(entry->key, "unknown key", fmt::format("the nearest is `{}`", candidate));
         break;
       }

@@ -5,8 +5,15 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/printable.h"
 
 namespace underkeel::spec {
+
+void Problems::add(Problem problem) {
+  for (std::string* part : {&problem.key, &problem.what, &problem.fix})
+    *part = printable(*part, any_length);
+  problems_.push_back(std::move(problem));
+}
 
 Error Problems::to_error(std::string_view source) const {
   UK_CHECK(!problems_.empty(), "an error needs a problem");

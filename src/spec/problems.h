@@ -19,7 +19,8 @@ struct Problem {
 
 class Problems {
  public:
-  void add(Problem problem) { problems_.push_back(std::move(problem)); }
+  /// Words of the file that it quotes are made printable, so that it stays one line.
+  void add(Problem problem);
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& all() const { return problems_; }
 

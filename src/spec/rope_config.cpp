@@ -145,9 +145,9 @@ Rope read_mapping(const Value& mapping, std::string_view key, Problems& problems
                  ErrorCode::unsupported);
   // Written by some exporters beside the values that it marks as the user's own.
   rope.take("finetuned");
-  for (const Entry* entry : rope.unread())
-    rope.problem(entry->key, "this key of the rotary embedding is not known", {},
-                 ErrorCode::unsupported);
+  rope.refuse_unread([](const Entry&) -> Fields::Refusal {
+    return {"this key of the rotary embedding is not known", {}, ErrorCode::unsupported};
+  });
   return result;
 }
 

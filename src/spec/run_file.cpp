@@ -83,8 +83,8 @@ void sort_other_keys(RunReading& reading) {
                                                                "packing_attention",
                                                                "skip_broken_records",
                                                                "token_cache"};
-  for (const Entry* entry : fields.unread()) {
-    const std::string_view key = entry->key;
+  fields.refuse_unread([&](const Entry& entry) -> Fields::Refusal {
+    const std::string_view key = entry.key;
     std::string fix;
     if (std::find(underkeel_keys.begin(), underkeel_keys.end(), key) != underkeel_keys.end())
       fix = fmt::format("it belongs under `underkeel:`, as underkeel.{}", key);
@@ -96,8 +96,8 @@ void sort_other_keys(RunReading& reading) {
       fix = fmt::format("the nearest is `{}`", nearest);
     else
       fix = "docs/guide/run-files.md lists the keys";
-    fields.problem(key, "unknown key", fix);
-  }
+    return {"unknown key", fix};
+  });
 }
 
 /// The DeepSpeed config that `deepspeed:` names or holds, with its overrides; nullopt when there

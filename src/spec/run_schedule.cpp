@@ -83,13 +83,13 @@ class OptionReader {
         break;
     }
     const std::vector<std::string> known = fields_.asked();
-    for (const Entry* entry : fields_.unread()) {
-      const std::string nearest = nearest_word(entry->key, known);
-      fields_.problem(entry->key, "unknown option of this schedule",
-                      !nearest.empty() ? fmt::format("the nearest is `{}`", nearest)
-                      : known.empty()  ? std::string("it has none")
-                                       : fmt::format("it has {}", fmt::join(known, ", ")));
-    }
+    fields_.refuse_unread([&](const Entry& entry) -> Fields::Refusal {
+      const std::string nearest = nearest_word(entry.key, known);
+      return {"unknown option of this schedule",
+              !nearest.empty() ? fmt::format("the nearest is `{}`", nearest)
+              : known.empty()  ? std::string("it has none")
+                               : fmt::format("it has {}", fmt::join(known, ", "))};
+    });
     for (const std::string& note : fields_.notes()) reading_.run.notes.push_back(note);
   }
 

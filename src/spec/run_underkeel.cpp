@@ -58,11 +58,10 @@ class Section {
   void finish() {
     for (const std::string& said : fields_.notes()) reading_.run.notes.push_back(said);
     const std::vector<std::string> known = fields_.asked();
-    for (const Entry* entry : fields_.unread()) {
-      const std::string nearest = nearest_word(entry->key, known);
-      fields_.problem(entry->key, "unknown key",
-                      nearest.empty() ? "" : fmt::format("the nearest is `{}`", nearest));
-    }
+    fields_.refuse_unread([&](const Entry& entry) -> Fields::Refusal {
+      const std::string nearest = nearest_word(entry.key, known);
+      return {"unknown key", nearest.empty() ? "" : fmt::format("the nearest is `{}`", nearest)};
+    });
   }
 
  private:

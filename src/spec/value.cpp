@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace underkeel::spec {
 
 const Value* Value::find(std::string_view key) const {
@@ -37,10 +39,10 @@ std::string_view name_of(ValueKind kind) {
 std::string shown(const Value& value) {
   constexpr std::size_t longest = 60;
   const auto cut = [](const std::string& text) {
-    if (text.size() <= longest) return text;
+    if (text.size() <= longest) return printable(text);
     std::size_t end = longest;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    return text.substr(0, end) + "...";
+    return printable(text.substr(0, end)) + "...";
   };
   switch (value.kind) {
     case ValueKind::null:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -12,10 +13,15 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include "base/printable.h"
+#include "base/units.h"
+
 namespace underkeel::spec {
 namespace {
 
 constexpr std::size_t deepest_nesting = 64;
+// A run file has a hundred.
+constexpr std::size_t most_values = 10'000;
 
 /// Thrown inside this file only, out of yaml-cpp's callbacks.
 struct Refused {
@@ -99,7 +105,7 @@ class Builder : public YAML::EventHandler {
                 const std::string& word) override {
     refuse_anchor(mark, anchor);
     if (!tag.empty() && tag != "?" && tag != "!")
-      throw Refused{mark, fmt::format("tags such as {} are not supported", tag)};
+      throw Refused{mark, fmt::format("tags such as {} are not supported", printable(tag))};
     add(mark, scalar_value(tag, word), word);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -120,6 +126,7 @@ class Builder : public YAML::EventHandler {
     bool has_key = false;
     std::string key;
     Place key_place;
+    std::unordered_set<std::string> keys;
   };
 
   static Place place_of(const YAML::Mark& mark) {
@@ -153,6 +160,9 @@ class Builder : public YAML::EventHandler {
   }
 
   void add(const YAML::Mark& mark, Value value, const std::string& word) {
+    if (++value_count_ > most_values)
+      throw Refused{mark, fmt::format("more than {} keys and values, which no configuration has",
+                                      format_count(most_values))};
     value.place = place_of(mark);
     if (stack_.empty()) {
       root = std::move(value);
@@ -163,8 +173,8 @@ class Builder : public YAML::EventHandler {
     if (top.value.kind == ValueKind::list) {
       top.value.items.push_back(std::move(value));
     } else if (!top.has_key) {
-      if (top.value.find(word) != nullptr)
-        throw Refused{mark, fmt::format("key `{}` is given twice", word)};
+      if (!top.keys.insert(word).second)
+        throw Refused{mark, fmt::format("key `{}` is given twice", printable(word))};
       top.key = word;
       top.key_place = value.place;
       top.has_key = true;
@@ -175,11 +185,34 @@ class Builder : public YAML::EventHandler {
   }
 
   std::vector<Open> stack_;
+  std::size_t value_count_ = 0;
 };
 
 }  // namespace
 
+namespace {
+
+/// "line 3, column 5" of the first byte that is no UTF-8; empty without one.
+std::string place_of_no_utf8(std::string_view text) {
+  int line = 1;
+  for (std::size_t at = 0, line_start = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text.substr(at, 4));
+    if (length == 0) return fmt::format("line {}, column {}", line, at - line_start + 1);
+    if (text[at] == '\n') {
+      ++line;
+      line_start = at + 1;
+    }
+    at += length;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Value> read_yaml(std::string_view text, std::string_view where) {
+  if (const std::string place = place_of_no_utf8(text); !place.empty())
+    return fail(ErrorCode::bad_file, "not valid YAML: a byte that is not UTF-8",
+                fmt::format("{}, {}", where, place), "save the file as UTF-8");
   const auto wrong = [&](const YAML::Mark& mark, const std::string& what,
                          ErrorCode code = ErrorCode::bad_file) {
     return fail(code, "not valid YAML: " + what,

@@ -12,7 +12,7 @@ namespace underkeel::spec {
 /// on and off are truth values. JSON is YAML, so a JSON file reads too. An empty text is an empty
 /// mapping.
 /// Errors:  bad_file with line and column: syntax, a key twice in one mapping, anchors and aliases,
-/// tags, nesting deeper than 64, several documents.
+/// tags, bytes that are no UTF-8, nesting deeper than 64, several documents, more than 10,000 keys and values.
 Result<Value> read_yaml(std::string_view text, std::string_view where);
 
 }  // namespace underkeel::spec

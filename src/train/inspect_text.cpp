@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "io/safetensors.h"
 #include "train/inspect.h"
@@ -25,16 +26,16 @@ void add_files(const Inspection& seen, std::string& text) {
   std::size_t widest = 0;
   for (const InspectedFile& file : seen.files)
     for (const InspectedTensor& tensor : file.tensors)
-      widest = std::max(widest, io::printable(tensor.name).size());
+      widest = std::max(widest, printable(tensor.name).size());
   std::int64_t tensor_count = 0;
   std::int64_t element_count = 0;
   std::int64_t size_bytes = 0;
   for (const InspectedFile& file : seen.files) {
-    text += fmt::format("\n{}  {}\n", io::printable(file.name), format_bytes(file.size_bytes));
+    text += fmt::format("\n{}  {}\n", printable(file.name), format_bytes(file.size_bytes));
     for (const InspectedTensor& tensor : file.tensors) {
       text +=
-          fmt::format("  {:{}}  {:5} {:16} {:>10}\n", io::printable(tensor.name), widest,
-                      tensor.type, io::shape_text(tensor.shape), format_bytes(tensor.size_bytes));
+          fmt::format("  {:{}}  {:5} {:16} {:>10}\n", printable(tensor.name), widest, tensor.type,
+                      io::shape_text(tensor.shape), format_bytes(tensor.size_bytes));
       ++tensor_count;
       element_count += elements_of(tensor);
       size_bytes += tensor.size_bytes;

@@ -309,10 +309,5 @@ TEST(Paths, AreJoinedAndCut) {
   EXPECT_EQ(folder_of("/"), "/");
 }
 
-TEST(Paths, HideControlBytesOfNamesThatCameFromAFile) {
-  EXPECT_EQ(printable("a\x1b[31m\n"), "a\\x1b[31m\\x0a");
-  EXPECT_EQ(printable(std::string(300, 'x')), std::string(200, 'x') + "... (300 bytes)");
-}
-
 }  // namespace
 }  // namespace underkeel::io

@@ -81,5 +81,32 @@ TEST_F(Values, OfTwoTensorsAreCompared) {
                    .is_equal);
 }
 
+TEST_F(Values, OfManyTensorsAreReadWithinTwiceWhatIsAllowed) {
+  std::vector<TensorSpec> tensors;
+  for (int i = 0; i < 200; ++i)
+    tensors.push_back({.name = std::to_string(i), .type = DType::f32, .shape = {20'000}});
+  const auto layout = test::value_of(lay_out_safetensors(tensors));
+  const std::string path = (folder_ / "many.safetensors").string();
+  std::ofstream(path, std::ios::binary) << layout.header << std::string(200 * 80'000, '\0');
+  const auto header = test::value_of(read_safetensors_header(files_, path));
+
+  for (const std::int64_t most_bytes : {100'000, 1'000'000, 4'000'000}) {
+    const auto seen = test::value_of(look_at_values(files_, {&header, 1}, most_bytes));
+    EXPECT_LE(seen.read_bytes, 2 * most_bytes);
+    EXPECT_EQ(seen.read_bytes > 0, most_bytes > 200 * 4096);
+  }
+}
+
+TEST(FirstNotFinite, FindsEveryNumberWithoutAFiniteValue) {
+  const std::uint16_t halves[] = {0x7BFF, 0xFBFF, 0x7C00};  // the largest, its negative, infinity
+  EXPECT_EQ(first_not_finite(DType::f16, std::as_bytes(std::span(halves))), 2);
+  const std::uint16_t brains[] = {0x7F7F, 0xFFC0};
+  EXPECT_EQ(first_not_finite(DType::bf16, std::as_bytes(std::span(brains))), 1);
+  const double doubles[] = {1e308, -1e308, std::nan("")};
+  EXPECT_EQ(first_not_finite(DType::f64, std::as_bytes(std::span(doubles))), 2);
+  const float floats[] = {3e38f, -0.0f, 1e-45f};
+  EXPECT_EQ(first_not_finite(DType::f32, std::as_bytes(std::span(floats))), -1);
+}
+
 }  // namespace
 }  // namespace underkeel::io

@@ -1,6 +1,10 @@
 #include "spec/json_reader.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "spec/yaml_reader.h"
 
 namespace underkeel::spec {
 namespace {
@@ -91,6 +95,44 @@ TEST(JsonReader, BoundsNestingSoThatAHostileFileCannotExhaustTheStack) {
   EXPECT_EQ(error_of(std::string(64, '[') + std::string(64, ']')), "accepted");
   EXPECT_NE(error_of(std::string(1000000, '[')).find("nested deeper than 64 levels"),
             std::string::npos);
+}
+
+TEST(JsonReader, BoundsTheNumberOfValues) {
+  std::string text = "[";
+  for (int i = 0; i < 99'999; ++i) text += i == 0 ? "0" : ",0";
+
+  EXPECT_TRUE(read_json(text + "]", "a.json", JsonDialect::strict));
+  const auto more = read_json(text + ",0]", "a.json", JsonDialect::strict);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(more.error().what,
+            "the JSON text has more than 100,000 values, which no configuration has");
+}
+
+TEST(YamlReader, BoundsTheNumberOfKeysAndValues) {
+  std::string text;
+  for (int i = 0; i < 5'000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+
+  const auto all = read_yaml(text, "a.yaml");
+
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().what,
+            "not valid YAML: more than 10,000 keys and values, which no configuration has");
+}
+
+TEST(YamlReader, NamesTheFirstByteThatIsNoUtf8) {
+  const auto read = read_yaml("a: ü\nb: x\xff\n", "a.yaml");
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().what, "not valid YAML: a byte that is not UTF-8");
+  EXPECT_EQ(read.error().where, "a.yaml, line 2, column 5");
+}
+
+TEST(YamlReader, HidesWhatSteersATerminalInKeysThatItNames) {
+  const auto read = read_yaml("\"a\\e[31m\": 1\n\"a\\e[31m\": 2\n", "a.yaml");
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().what, "not valid YAML: key `a\\x1b[31m` is given twice");
 }
 
 TEST(JsonReader, ToleratesCommentsTrailingCommasAndBareKeysWhenRelaxed) {
