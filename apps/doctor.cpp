@@ -25,8 +25,8 @@ namespace {
 
 struct Words {
   std::vector<std::string> paths;
-  std::string hardware;
-  std::string memory;
+  std::optional<std::string> hardware;
+  std::optional<std::string> memory;
   std::optional<std::int64_t> ranks;
   std::string engine = "underkeel";
   std::string language = "en";
@@ -94,9 +94,7 @@ doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunCo
 }
 
 /// Reads the run's data into the question, where there are any that can be read.
-void read_data(bool is_asked_for, doctor::Question& question) {
-  std::vector<doctor::Finding> ignored;  // told by the diagnosis itself
-  const doctor::Inputs inputs = doctor::gather(question, ignored);
+void read_data(bool is_asked_for, const doctor::Inputs& inputs, doctor::Question& question) {
   if (!inputs.run || !inputs.model || inputs.model_folder.empty()) return;
   const auto text = spec::read_text_file(inputs.run->path);
   if (!text) return;
@@ -153,20 +151,30 @@ Result<void> run(const Words& words, int& exit_code) {
     else
       question.paths.emplace_back(word);
   }
-  question.hardware = words.hardware;
-  UK_TRY(budgets, parse_budgets(words.memory));
-  for (const SpaceBudget& budget : budgets)
-    (budget.space == "device" ? question.device_budget_bytes : question.host_budget_bytes) =
-        budget.size_bytes;
+  if (words.hardware) {
+    if (words.hardware->empty())
+      return fail(ErrorCode::bad_config, "no file is given", "--hardware",
+                  "name a hardware.yaml, or leave the flag out");
+    question.hardware = *words.hardware;
+  }
+  if (words.memory) {
+    UK_TRY(budgets, parse_given_budgets(*words.memory, "--memory"));
+    for (const SpaceBudget& budget : budgets)
+      (budget.space == "device" ? question.device_budget_bytes : question.host_budget_bytes) =
+          budget.size_bytes;
+  }
   const doctor::Language language =
       words.language == "zh" ? doctor::Language::chinese : doctor::Language::english;
   const doctor::Engine engine =
       words.engine == "deepspeed" ? doctor::Engine::deepspeed : doctor::Engine::underkeel;
-  read_data(words.data, question);
+  std::vector<doctor::Finding> findings;
+  const doctor::Inputs inputs = doctor::gather(question, findings);
+  read_data(words.data, inputs, question);
   const doctor::Diagnosis diagnosis =
-      doctor::diagnose(question, [](const spec::ModelSpec& model, const spec::RunConfig& run) {
-        return disk_need(model, run, length_of(run, run.ranks, std::nullopt));
-      });
+      doctor::diagnose(question, inputs, std::move(findings),
+                       [](const spec::ModelSpec& model, const spec::RunConfig& run) {
+                         return disk_need(model, run, length_of(run, run.ranks, std::nullopt));
+                       });
   const std::string text =
       words.json ? doctor::to_json(diagnosis, language) : doctor::to_text(diagnosis, language);
   std::fputs(text.c_str(), stdout);

@@ -7,9 +7,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "command.h"
 #include "disk_need.h"
@@ -111,8 +113,23 @@ std::string bars(const plan::Plan& plan, const render::Outlook& outlook) {
   return render::peak_bars(plan, outlook, {.columns = columns, .colored = colored}) + "\n";
 }
 
+/// --fit asks within budgets; --memory beside it would be a second answer for the same space.
+Result<void> check_one_budget(const std::vector<SpaceBudget>& of_fit,
+                              const std::vector<std::string>& memory) {
+  if (memory.empty()) return {};
+  UK_TRY(others, parse_given_budgets(fmt::format("{}", fmt::join(memory, ",")), "--memory"));
+  for (const SpaceBudget& own : of_fit)
+    for (const SpaceBudget& other : others)
+      if (own.space == other.space && own.size_bytes != other.size_bytes)
+        return fail(ErrorCode::bad_config,
+                    fmt::format("`{}` has two budgets: {} and {}", own.space, own.text, other.text),
+                    "--fit and --memory", "give the space to one of the two");
+  return {};
+}
+
 Result<void> run_fit(const Words& words) {
   UK_TRY(budgets, parse_given_budgets(words.fit, "--fit"));
+  UK_TRY_VOID(check_one_budget(budgets, words.plan.run->memory));
   std::optional<std::int64_t> nvme_bytes;
   for (const SpaceBudget& budget : budgets)
     if (budget.space == "nvme") nvme_bytes = budget.size_bytes;
@@ -137,13 +154,14 @@ Result<void> run(const Words& words) {
     std::fputs(render::plan_json(plan, made.outlook).c_str(), stdout);
   } else {
     fmt::print("values in force that are no defaults\n{}\n{}{}\n{}{}\n{}{}{}",
-               spec::chosen_values_table(made.config),
+               printable_lines(spec::chosen_values_table(made.config)),
                (made.data ? made.data->report : std::string()),
                summary(made.model, made.config, plan), bars(plan, made.outlook),
                render::peak_table(plan, made.outlook), total_text(*made.outlook.node),
                made.outlook.disk ? disk_text(*made.outlook.disk) : "",
                times_text(*made.outlook.times, made.machine.rates_are_measured));
-    for (const std::string& note : made.config.notes) fmt::print("note: {}\n", note);
+    for (const std::string& note : made.config.notes)
+      fmt::print("note: {}\n", printable(note, any_length));
     if (!made.data)
       fmt::print(
           "note: the data were not read: samples count as cutoff_len long; --data finds the "

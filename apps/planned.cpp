@@ -111,7 +111,6 @@ void take_budgets(const std::vector<SpaceBudget>& budgets, spec::RunConfig& conf
   for (const SpaceBudget& budget : budgets) {
     if (budget.space == "nvme") continue;  // nothing of a run lies there
     auto& own = budget.space == "device" ? config.device_budget_bytes : config.host_budget_bytes;
-    if (own && *own <= budget.size_bytes) continue;
     own = budget.size_bytes;
     config.changes.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
   }

@@ -37,6 +37,9 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
     if (part.empty()) continue;  // a comma behind the last one, or two in a row
     const std::size_t sign = part.find('=');
     const std::string space = without_spaces_around(part.substr(0, sign));
+    if (space == "nvme" && !takes_nvme)
+      return fail(ErrorCode::bad_config, fmt::format("`{}`: no part of a run lies on nvme", part),
+                  flag, "leave it out; `plan --fit` alone takes it, to say what the room would do");
     if (sign == std::string::npos ||
         (space != "device" && space != "host" && !(takes_nvme && space == "nvme")))
       return fail(ErrorCode::bad_config, fmt::format("`{}` is no budget", part), flag, budget_form);
@@ -52,6 +55,12 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
     if (size_bytes <= 0)
       return fail(ErrorCode::bad_config, fmt::format("`{}`: a size above 0 is wanted", part), flag,
                   budget_form);
+    const bool has_unit = size.find_first_not_of("0123456789.") != std::string::npos;
+    if (size_bytes < mebibyte && !has_unit)
+      return fail(ErrorCode::bad_config,
+                  fmt::format("`{}` is {} {}; no run takes so little", part,
+                              format_count(size_bytes), size_bytes == 1 ? "byte" : "bytes"),
+                  flag, fmt::format("write a unit: {}={}GiB", space, size));
     budgets.push_back({space, size, size_bytes});
   }
   if (budgets.empty() && !text.empty())

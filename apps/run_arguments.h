@@ -23,7 +23,8 @@ struct SpaceBudget {
 };
 /// "device=80GiB, host=100gib," in parts, in order; nothing of an empty text. `flag` names the source in errors; --fit
 /// takes nvme too.
-/// Errors:  bad_config for another space, a space given twice, a size that is none, or commas alone.
+/// Errors:  bad_config for another space, a space given twice, a size that is none, or without a unit below 1 MiB, or
+/// commas alone.
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text,
                                                const std::string& flag = "--memory");
 /// The same of a flag that is there, where nothing is no answer.

@@ -41,7 +41,8 @@ class SettingsReader {
     return truth_at(config_, path).value_or(fallback);
   }
   double number(std::string_view path, double fallback) const {
-    return number_at(config_, path).value_or(fallback);
+    const auto value = number_at(config_, path);
+    return value && *value >= 0 ? *value : fallback;
   }
 
  private:

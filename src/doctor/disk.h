@@ -16,5 +16,8 @@ using DiskNeed =
     std::function<Result<io::SpaceNeed>(const spec::ModelSpec&, const spec::RunConfig&)>;
 
 Diagnosis diagnose(const Question& question, const DiskNeed& disk_need);
+/// For who has gathered already: `findings` are those of gather().
+Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding> findings,
+                   const DiskNeed& disk_need);
 
 }  // namespace underkeel::doctor

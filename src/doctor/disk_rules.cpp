@@ -34,9 +34,14 @@ CheckpointBytes checkpoint_bytes(const MemoryCase& memory) {
   return bytes;
 }
 
+// No disk has room for more.
+constexpr double most_saves = 1e5;
+
 /// Saves of the whole run, the one at its end too; nothing where the files do not say.
 std::optional<std::int64_t> save_count(const RunFacts& run) {
-  const auto times = [](double count) { return static_cast<std::int64_t>(std::ceil(count)); };
+  const auto times = [](double count) {
+    return static_cast<std::int64_t>(std::ceil(std::clamp(count, 0.0, most_saves)));
+  };
   if (run.save_every == "epoch") return std::max<std::int64_t>(1, times(run.epochs));
   if (run.save_steps > 0 && run.save_steps < 1) return times(1 / run.save_steps);
   if (run.max_steps <= 0 || run.save_steps < 1) return std::nullopt;
@@ -51,7 +56,7 @@ void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inp
   if (bytes.total() <= 0) return;
   const auto each = static_cast<std::int64_t>(bytes.total());
   const std::optional<std::int64_t> saves = save_count(memory.run);
-  const std::int64_t limit = memory.run.save_total_limit;
+  const auto limit = std::min(memory.run.save_total_limit, static_cast<std::int64_t>(most_saves));
   const auto tell = [&](std::string_view id, Severity severity, std::vector<Slot> slots) {
     slots.push_back({"each", amount(bytes.total())});
     slots.push_back({"state", amount(bytes.state)});

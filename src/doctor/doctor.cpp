@@ -1,6 +1,8 @@
 #include "doctor/doctor.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -176,6 +178,37 @@ void withhold_offers(Diagnosis& diagnosis, Engine engine) {
         slot.text = "@errors-first";
 }
 
+/// Of many findings of one kind the first are kept, and one tells how many more there were.
+void count_repeated(std::vector<Finding>& findings) {
+  constexpr std::int64_t most_of_file = 20, most_of_all = 100;
+  using Kind = std::tuple<std::string, Severity, Engine>;
+  struct Counts {
+    std::map<std::string, std::int64_t> of_file;
+    std::int64_t kept = 0, left_out = 0;
+  };
+  std::map<Kind, Counts> kinds;
+  std::erase_if(findings, [&](const Finding& finding) {
+    Counts& counts = kinds[{finding.id, finding.severity, finding.engine}];
+    const bool is_kept =
+        counts.kept < most_of_all && ++counts.of_file[finding.file] <= most_of_file;
+    ++(is_kept ? counts.kept : counts.left_out);
+    return !is_kept;
+  });
+  for (const auto& [kind, counts] : kinds) {
+    const auto& [id, severity, engine] = kind;
+    if (counts.left_out == 0) continue;
+    const auto last = std::find_if(findings.rbegin(), findings.rend(), [&](const Finding& each) {
+      return each.id == id && each.severity == severity && each.engine == engine;
+    });
+    Finding more{.id = "more-of-a-kind",
+                 .severity = severity,
+                 .engine = engine,
+                 .file = counts.of_file.size() == 1 ? last->file : "",
+                 .slots = {{"count", fmt::format("{}", counts.left_out)}, {"kind", id}}};
+    findings.insert(last.base(), std::move(more));
+  }
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Question& question) {
@@ -183,9 +216,15 @@ Diagnosis diagnose(const Question& question) {
 }
 
 Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
-  Diagnosis diagnosis;
-  std::vector<Finding>& findings = diagnosis.findings;
+  std::vector<Finding> findings;
   Inputs inputs = gather(question, findings);
+  return diagnose(question, std::move(inputs), std::move(findings), disk_need);
+}
+
+Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding> gathered,
+                   const DiskNeed& disk_need) {
+  Diagnosis diagnosis{.findings = std::move(gathered)};
+  std::vector<Finding>& findings = diagnosis.findings;
   if (inputs.deepspeed || inputs.run)
     findings.push_back({.id = "ranks-counted",
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
@@ -215,6 +254,7 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
   withhold_offers(diagnosis, Engine::underkeel);
   if (has_error_now(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;
   if (has_error_now(findings, Engine::underkeel)) diagnosis.underkeel.verdict = Verdict::fails;
+  count_repeated(findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return diagnosis;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "base/foreign_content.h"
 #include "doctor/key_tables.h"
 #include "doctor/log_content.h"
+#include "doctor/log_reader.h"
 #include "doctor/obstacle.h"
 #include "spec/fields.h"
 #include "spec/json_reader.h"
@@ -26,6 +28,8 @@ using spec::ValueKind;
 // Of a log the end tells what happened; of a data set the beginning tells what it is.
 constexpr std::int64_t log_tail_bytes = 4 << 20;
 constexpr std::int64_t sniff_bytes = 64 << 10;
+// An article has a tenth of it.
+constexpr std::size_t most_advice_bytes = 256 << 10;
 
 struct Mark {
   FileKind kind;
@@ -235,11 +239,41 @@ void tell_empty(const Document& document, std::string_view extension,
   tell(findings, "file-empty", tells_a_story ? Severity::warning : Severity::error, document, {});
 }
 
+/// What was left unread of a long text.
+void tell_part(const Document& document, const fs::path& path, std::size_t read_bytes,
+               std::string_view part, std::vector<Finding>& findings) {
+  std::error_code status;
+  const auto size = fs::file_size(path, status);
+  if (status || size <= read_bytes) return;
+  tell(findings, "file-read-in-part", Severity::info, document,
+       {{"read", amount(static_cast<double>(read_bytes))},
+        {"size", amount(static_cast<double>(size))},
+        {"part", std::string(part)}});
+}
+
+/// What a file that cannot be parsed was to be, by the keys in it.
+FileKind kind_of_broken(std::string_view text) {
+  if (mentions_deepspeed_keys(text)) return FileKind::deepspeed_config;
+  if (text.find("model_name_or_path:") != std::string_view::npos ||
+      text.find("finetuning_type:") != std::string_view::npos)
+    return FileKind::run_file;
+  for (const Mark& mark : marks)
+    if (mark.kind == FileKind::hardware && mark.key != "nodes" &&
+        text.find(mark.key) != std::string_view::npos)
+      return FileKind::hardware;
+  return FileKind::unknown;
+}
+
 /// JSON with DeepSpeed's liberties; true when it could be read.
 bool read_as_json(std::string_view text, Document& document, std::vector<Finding>& findings) {
   auto read = spec::read_json(text, document.file, spec::JsonDialect::relaxed);
+  const bool is_too_large = !read && read.error().code == ErrorCode::unsupported;
+  if (is_too_large && !mentions_deepspeed_keys(text)) {
+    tell(findings, "file-unrecognised", Severity::warning, document, {});
+    return false;
+  }
   if (!read) {
-    document.kind = mentions_deepspeed_keys(text) ? FileKind::deepspeed_config : FileKind::unknown;
+    document.kind = kind_of_broken(text);
     document.is_unread = true;
     tell(findings, "file-broken", Severity::error, document,
          {{"what", read.error().what}, {"where", read.error().where}});
@@ -335,10 +369,15 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   const std::string_view content =
       std::string_view(beginning).substr(std::min(first, beginning.size()));
   const std::string extension = lower_extension(path);
-  const auto json_line = first_json_line(content);
-  if (json_line && is_log_in_json(*json_line, content, end_of(path))) {
+  std::string end = end_of(path);
+  const auto take_log = [&] {
     document.kind = FileKind::log;
-    document.text = end_of(path);
+    document.text = std::move(end);
+    tell_part(document, path, document.text.size(), "@part.end", findings);
+  };
+  const auto json_line = first_json_line(content);
+  if (json_line && is_log_in_json(*json_line, content, end)) {
+    take_log();
     return document;
   }
   if ((json_line && has_more_lines(content)) || is_data(content, extension)) {
@@ -352,9 +391,13 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
       tell(findings, "file-unrecognised", Severity::warning, document, {});
     return document;
   }
-  if (looks_like_log(beginning) || looks_like_log(end_of(path))) {
-    document.kind = FileKind::log;
-    document.text = end_of(path);
+  if (looks_like_log(beginning) || looks_like_log(end)) {
+    take_log();
+    return document;
+  }
+  if (content.starts_with('{') &&
+      has(content, "\"weight_map\"")) {  // which may name 100,000 tensors
+    document.kind = FileKind::weight_index;
     return document;
   }
   const bool has_yaml_name = extension == ".yaml" || extension == ".yml";
@@ -371,10 +414,9 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
              kind_of(*yaml) != FileKind::unknown) {
     document.root = std::move(*yaml);
     document.kind = kind_of(document.root);
-  } else if (const bool is_run = text->find("model_name_or_path:") != std::string::npos ||
-                                 text->find("finetuning_type:") != std::string::npos;
-             !yaml && (is_run || has_yaml_name)) {
-    document.kind = is_run ? FileKind::run_file : FileKind::unknown;
+  } else if (const FileKind kind = kind_of_broken(*text);
+             !yaml && (kind == FileKind::run_file || has_yaml_name)) {
+    document.kind = kind == FileKind::deepspeed_config ? FileKind::unknown : kind;
     document.is_unread = true;
     if (yaml.error().code == ErrorCode::unsupported)
       tell(findings, "yaml-not-read-here", Severity::error, document,
@@ -386,7 +428,8 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
     document.root = std::move(*yaml);  // no prose, and of no kind that is known
   } else {
     document.kind = FileKind::advice;
-    document.text = text->substr(0, log_tail_bytes);
+    document.text = text->substr(0, most_advice_bytes);
+    tell_part(document, path, document.text.size(), "@part.beginning", findings);
   }
   if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
     tell(findings, "file-unrecognised", Severity::warning, document, {});
@@ -406,12 +449,14 @@ const Value* value_at(const Value& root, std::string_view path) {
 
 std::optional<double> number_at(const Value& root, std::string_view path) {
   const Value* value = value_at(root, path);
-  return value == nullptr ? std::nullopt : spec::to_double(*value);
+  const auto number = value == nullptr ? std::nullopt : spec::to_double(*value);
+  return number && std::abs(*number) <= most_number ? number : std::nullopt;
 }
 
 std::optional<std::int64_t> whole_at(const Value& root, std::string_view path) {
   const Value* value = value_at(root, path);
-  return value == nullptr ? std::nullopt : spec::to_integer(*value);
+  const auto whole = value == nullptr ? std::nullopt : spec::to_integer(*value);
+  return whole && *whole <= most_count && *whole >= -most_count ? whole : std::nullopt;
 }
 
 std::optional<std::int64_t> lax_whole_at(const Value& root, std::string_view path) {

@@ -56,7 +56,10 @@ Document open_document(const std::filesystem::path& path, std::vector<Finding>& 
 /// What a mapping looks like, by its keys.
 FileKind kind_of(const spec::Value& root);
 
-// Lenient look-ups: `path` is dotted. Absent, null, "auto" and values of another kind are nullopt.
+// Lenient look-ups: `path` is dotted. Absent, null, "auto" and values of another kind are nullopt, and so are figures that
+// nothing of this world has: what is computed from the others stays within 64 bits.
+constexpr double most_number = 9.2e18;
+constexpr std::int64_t most_count = std::int64_t{1} << 40;
 const spec::Value* value_at(const spec::Value& root, std::string_view path);
 std::optional<double> number_at(const spec::Value& root, std::string_view path);
 std::optional<std::int64_t> whole_at(const spec::Value& root, std::string_view path);

@@ -26,6 +26,8 @@ std::string_view name_of(Engine engine) {
 std::string amount(double size_bytes) {
   const double size = std::abs(size_bytes);
   // Borders lie where rounding would carry: 999.96 MB is 1.0 GB.
+  if (size >= 0.9995e18) return fmt::format("{:.1f} EB", size_bytes / 1e18);
+  if (size >= 0.9995e15) return fmt::format("{:.1f} PB", size_bytes / 1e15);
   if (size >= 0.9995e9) return fmt::format("{:.1f} GB", size_bytes / 1e9);
   if (size >= 0.9995e8) return fmt::format("{:.0f} MB", size_bytes / 1e6);
   if (size >= 0.9995e6) return fmt::format("{:.1f} MB", size_bytes / 1e6);

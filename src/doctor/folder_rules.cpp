@@ -181,6 +181,12 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
   const bool is_folder = fs::is_directory(path, status);
   const std::string folder = is_folder ? path : io::folder_of(path);
   const bool has_index = files.exists(io::join_path(folder, "model.safetensors.index.json"));
+  const auto header_bytes = is_folder || has_index ? io::scan_bytes(files, folder)
+                                                   : io::safetensors_header_bytes(files, path);
+  if (header_bytes && *header_bytes > most_header_bytes)
+    return tell(diagnosis, "weights-headers-large", Severity::warning, file_of(path), "",
+                {{"bytes", amount(static_cast<double>(*header_bytes))},
+                 {"most", amount(static_cast<double>(most_header_bytes))}});
   if (!is_folder && !has_index) {
     const auto header = io::read_safetensors_header(files, path);
     if (!header) return tell_broken(diagnosis, file_of(path), header.error());

@@ -1,6 +1,7 @@
 #include "doctor/inputs.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,6 +49,11 @@ class Gatherer {
       unread_paths_.push_back(document.path);
       return;
     }
+    if (!inputs_.machine && is_lost_machine(document)) {
+      inputs_.machine_is_refused = true;
+      inputs_.machine_file = document.file;
+      return;
+    }
     switch (document.kind) {
       case FileKind::deepspeed_config:
         return keep(inputs_.deepspeed, std::move(document));
@@ -87,6 +93,17 @@ class Gatherer {
       default:
         inputs_.others.push_back(std::move(document));
     }
+  }
+
+  /// A description of a machine that could not be read: by its keys, and where none could be seen by its name. This
+  /// machine's figures are not to stand in for it.
+  static bool is_lost_machine(const Document& document) {
+    if (document.kind == FileKind::hardware) return document.is_unread;
+    if (document.kind != FileKind::unknown) return false;
+    std::string name = document.file;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return name.find("hardware") != std::string::npos || name.find("machine") != std::string::npos;
   }
 
   void refuse(std::string_view id, const Error& error, const fs::path& file,

@@ -105,6 +105,13 @@ class Checker {
     if (root.kind != ValueKind::mapping) return {};
     stage_ = stage_in(root);
     check_section(*find_section(""), root);
+    if (unsearched_count_ > 0)
+      findings_.push_back(
+          {.id = "more-of-a-kind",
+           .severity = Severity::warning,
+           .engine = Engine::deepspeed,
+           .file = question_.config.file,
+           .slots = {{"count", fmt::format("{}", unsearched_count_)}, {"kind", "key-unknown"}}});
     tell_autos();
     return std::move(findings_);
   }
@@ -146,6 +153,13 @@ class Checker {
   }
 
   void tell_unknown(const SectionTable& table, const spec::Entry& entry) {
+    // The search for the nearest key takes its time; of a hostile file the first keys are enough.
+    constexpr int most_searched = 200;
+    if (unknown_count_ == most_searched) {
+      ++unsearched_count_;
+      return;
+    }
+    ++unknown_count_;
     const Section& section = table.section;
     const bool is_ignored = section.reader == Reader::lookup;
     const Severity severity = is_ignored ? Severity::warning : Severity::error;
@@ -320,6 +334,7 @@ class Checker {
   int stage_ = 0;
   std::string autos_;  // "key <- what fills it; ..."
   int auto_count_ = 0, first_auto_line_ = 0;
+  int unknown_count_ = 0, unsearched_count_ = 0;
   std::vector<Finding> findings_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "doctor/log_reader.h"
 #include "spec/json_reader.h"
 
 namespace underkeel::doctor {
@@ -41,9 +42,8 @@ bool looks_like_log(std::string_view text) {
                                         "[WARNING]",
                                         "[rank0]",
                                         "Killed"};
-  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
-    return text.find(word) != std::string_view::npos;
-  });
+  return std::any_of(std::begin(words), std::end(words),
+                     [&](std::string_view word) { return has(text, word); });
 }
 
 std::optional<spec::Value> first_json_line(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 
 #include "spec/value.h"
 
@@ -114,12 +115,12 @@ constexpr Clue clues[] = {
 
 Place place_of(std::string_view traceback) {
   for (const Clue& clue : clues)
-    if (traceback.find(clue.words) != std::string_view::npos) return clue.place;
+    if (has(traceback, clue.words)) return clue.place;
   return Place::unknown;
 }
 
 std::string_view traceback_before(std::string_view text, std::size_t at) {
-  const std::size_t begin = text.rfind("Traceback (most recent call last)", at);
+  const std::size_t begin = find_last_words(text, "Traceback (most recent call last)", at);
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, at - begin);
 }
 
@@ -128,7 +129,7 @@ std::size_t last_of(std::string_view text, std::size_t end,
                     std::initializer_list<std::string_view> words) {
   std::size_t last = std::string_view::npos;
   for (const std::string_view word : words) {
-    const std::size_t at = text.rfind(word, end);
+    const std::size_t at = find_last_words(text, word, end);
     if (at != std::string_view::npos && (last == std::string_view::npos || at > last)) last = at;
   }
   return last;
@@ -150,6 +151,34 @@ std::optional<std::int64_t> step_before(std::string_view text, std::size_t end) 
 
 }  // namespace
 
+std::size_t find_words(std::string_view text, std::string_view words) {
+  if (words.empty()) return 0;
+  const void* at = memmem(text.data(), text.size(), words.data(), words.size());
+  return at == nullptr ? std::string_view::npos
+                       : static_cast<std::size_t>(static_cast<const char*>(at) - text.data());
+}
+
+std::size_t find_last_words(std::string_view text, std::string_view words, std::size_t end) {
+  // From the end in pieces, since what is sought for stands near it as a rule.
+  constexpr std::size_t piece_bytes = std::size_t{64} << 10;
+  std::size_t stop = std::min(text.size(), end > text.size() ? text.size() : end + words.size());
+  while (stop >= words.size()) {
+    const std::size_t begin = stop > piece_bytes ? stop - piece_bytes : 0;
+    const std::string_view piece = text.substr(begin, stop - begin);
+    std::size_t last = std::string_view::npos, from = 0;
+    while (true) {
+      const std::size_t at = find_words(piece.substr(from), words);
+      if (at == std::string_view::npos) break;
+      last = from + at;
+      from = last + 1;
+    }
+    if (last != std::string_view::npos) return begin + last;
+    if (begin == 0) break;
+    stop = begin + words.size() - 1;
+  }
+  return std::string_view::npos;
+}
+
 std::string_view name_of(Place place) {
   constexpr std::string_view names[] = {"unknown",  "load",   "forward",    "loss",
                                         "backward", "update", "evaluation", "save"};
@@ -166,7 +195,7 @@ LogSummary read_log(std::string_view text) {
                 has(text, "Continuing training from global step") ||
                 has(text, "Resuming training from");
   std::size_t end = text.size();
-  const std::size_t error = text.rfind(out_of_memory_words);
+  const std::size_t error = find_last_words(text, out_of_memory_words);
   if (error != std::string_view::npos) {
     log.out_of_memory = numbers_of(text, error);
     log.place = place_of(traceback_before(text, error));
@@ -174,7 +203,7 @@ LogSummary read_log(std::string_view text) {
   }
   for (const std::string_view words :
        {"CUDA error: out of memory", "CUDA error: invalid argument"}) {
-    const std::size_t at = text.rfind(words);
+    const std::size_t at = find_last_words(text, words);
     if (at == std::string_view::npos) continue;
     const std::string_view traceback = traceback_before(text, at);
     if (!has(traceback, "pin_memory") && !has(traceback, "cudaHostAlloc") &&

@@ -11,8 +11,14 @@
 
 namespace underkeel::doctor {
 
+/// As text.find(words), by the two-way method: a log of some MiB is searched for some dozens of words.
+std::size_t find_words(std::string_view text, std::string_view words);
+/// As text.rfind(words, end).
+std::size_t find_last_words(std::string_view text, std::string_view words,
+                            std::size_t end = std::string_view::npos);
+
 inline bool has(std::string_view text, std::string_view words) {
-  return text.find(words) != std::string_view::npos;
+  return find_words(text, words) != std::string_view::npos;
 }
 
 /// "CUDA out of memory. Tried to allocate ...", in the wordings of torch 1.x and 2.x. Bytes; nothing where it is not said.

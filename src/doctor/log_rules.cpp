@@ -67,7 +67,7 @@ void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& d
 
 /// "256 != 8 * 1 * 8" behind DeepSpeed's batch assertion.
 std::string equation_in(std::string_view text) {
-  const std::size_t at = text.find("train_batch_size is not equal to");
+  const std::size_t at = find_words(text, "train_batch_size is not equal to");
   if (at == std::string_view::npos) return {};
   const std::string_view line = text.substr(at, 300).substr(0, text.substr(at, 300).find('\n'));
   std::size_t begin = line.find("!=");
@@ -87,7 +87,7 @@ std::string equation_in(std::string_view text) {
 }
 
 std::optional<std::int64_t> digits_after(std::string_view text, std::string_view words) {
-  const std::size_t at = text.find(words);
+  const std::size_t at = find_words(text, words);
   if (at == std::string_view::npos) return std::nullopt;
   std::size_t end = at + words.size(), begin = end;
   while (end < text.size() && end - begin < 18 &&
@@ -103,7 +103,7 @@ void tell_timeout(std::string_view text, const LogSummary& log, const Document& 
     return;
   const auto limit_ms = digits_after(text, "Timeout(ms)=");
   std::string operation = "@unknown";
-  if (const std::size_t at = text.find("OpType="); at != std::string_view::npos) {
+  if (const std::size_t at = find_words(text, "OpType="); at != std::string_view::npos) {
     operation.clear();
     for (const char c : text.substr(at + 7, 40)) {
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') break;

@@ -19,8 +19,16 @@ constexpr int most_plans = 6;
 // Ranks that are tried at most, and plans for numbers of them.
 constexpr std::int64_t most_ranks = 1024;
 constexpr int most_plans_of_ranks = 4;
+// A layer of a plan takes half a millisecond.
+constexpr std::int64_t most_planned_layers = 320;
 // Rows that are shown at most.
 constexpr std::size_t most_rows = 24;
+
+/// `most`, or fewer of a model with so many layers that an answer has no time for all.
+int plans_within(int most, const spec::ModelSpec& model) {
+  return static_cast<int>(
+      std::min<std::int64_t>(most, most_planned_layers / std::max<std::int64_t>(1, model.layers)));
+}
 
 struct Candidate {
   planner::Settings settings;
@@ -167,7 +175,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
     }
     const auto run = read(words, question.placement.world_size);
     if (!run) continue;
-    if (plans++ == most_plans) break;
+    if (plans++ == plans_within(most_plans, question.model)) break;
     const plan::Plan plan = planner::make_plan_on({.model = question.model,
                                                    .run = *run,
                                                    .machine = question.machine,
@@ -206,7 +214,8 @@ std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
           words_of(run, settings, words_without_offload(config, 3), config);
       words.push_back(fmt::format("underkeel.ranks={}", ranks));
       const auto changed = read(words, ranks);
-      if (!changed || plans++ == most_plans_of_ranks) return std::nullopt;
+      if (!changed || plans++ == plans_within(most_plans_of_ranks, question.model))
+        return std::nullopt;
       const plan::Plan plan = planner::make_plan_on({.model = question.model,
                                                      .run = *changed,
                                                      .machine = more.machine,

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::array sentences = {
     // Keys.
+    Text{"{} problems", "{} 个问题"},
+    Text{"{} more unknown keys", "还有 {} 个未知键"},
     Text{"unknown key `{}`", "未知键 `{}`"},
     Text{"unknown key", "未知键"},
     Text{"the nearest is `{}`", "最接近的是 `{}`"},
@@ -117,6 +119,7 @@ constexpr std::array sentences = {
     Text{"cannot open: {}", "无法打开：{}"},
     Text{"there is no such file", "没有这个文件"},
     // What begins as others do comes last.
+    Text{"{} (command line)", "{}（命令行）"},
     Text{"supported are {}", "支持 {}"},
     Text{"supported is {}", "支持 {}"},
     Text{"write {}", "应写 {}"},
@@ -244,6 +247,14 @@ std::optional<std::string> translated(std::string_view text) {
   return std::nullopt;
 }
 
+/// "  KEY: what is wrong with it", a line below "3 problems".
+std::string line_of_report(std::string_view line) {
+  line.remove_prefix(2);
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string_view::npos) return "  " + in_chinese(line);
+  return "  " + in_chinese(line.substr(0, colon)) + "：" + in_chinese(line.substr(colon + 2));
+}
+
 // Longer ones are no sentence of a reader, and no report of several lines.
 constexpr std::size_t longest_sentence = 1000;
 constexpr std::size_t longest_report = 16'000;
@@ -261,7 +272,8 @@ std::string in_chinese(std::string_view english) {
   if (english.size() > longest_sentence) return std::string(english);
   if (const auto whole = translated(english)) return *whole;
   const std::size_t clause = end_of_clause(english);
-  if (clause == std::string_view::npos) return std::string(english);
+  if (clause == std::string_view::npos)
+    return english.starts_with("  ") ? line_of_report(english) : std::string(english);
   return in_chinese(english.substr(0, clause)) + "；" + in_chinese(english.substr(clause + 2));
 }
 

@@ -5,12 +5,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "doctor/doctor.h"
 
 namespace underkeel::doctor {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Files may ask for more bytes than 64 bits count.
+std::int64_t whole_bytes(double bytes) {
+  return static_cast<std::int64_t>(std::clamp(bytes, -9.2e18, 9.2e18));
+}
 
 Json memory_of(const Forecast& forecast) {
   Json memory = Json::object();
@@ -21,15 +27,14 @@ Json memory_of(const Forecast& forecast) {
       if (!holding) continue;
       Json terms = Json::object();
       for (const Term& term : holding->terms)
-        terms[std::string(term.name)] =
-            static_cast<std::int64_t>((term.low_bytes + term.high_bytes) / 2);
+        terms[std::string(term.name)] = whole_bytes((term.low_bytes + term.high_bytes) / 2);
       Json one = {
-          {"bytes", static_cast<std::int64_t>(holding->expected())},
-          {"low_bytes", static_cast<std::int64_t>(holding->low())},
-          {"high_bytes", static_cast<std::int64_t>(holding->high())},
-          {"margin_bytes", holding->limit_bytes ? Json(static_cast<std::int64_t>(
-                                                      *holding->limit_bytes - holding->expected()))
-                                                : Json()},
+          {"bytes", whole_bytes(holding->expected())},
+          {"low_bytes", whole_bytes(holding->low())},
+          {"high_bytes", whole_bytes(holding->high())},
+          {"margin_bytes", holding->limit_bytes
+                               ? Json(whole_bytes(*holding->limit_bytes - holding->expected()))
+                               : Json()},
           {"terms", terms}};
       spaces[std::string(name_of(static_cast<Space>(s)))] = one;
     }
@@ -43,7 +48,7 @@ Json engine_of(const Forecast& forecast) {
 }
 
 Json bytes_or_null(const std::optional<double>& bytes) {
-  return bytes ? Json(static_cast<std::int64_t>(*bytes)) : Json();
+  return bytes ? Json(whole_bytes(*bytes)) : Json();
 }
 
 Json alternative_of(const Alternative& row) {
@@ -56,9 +61,9 @@ Json alternative_of(const Alternative& row) {
           {"accumulation_steps", row.accumulation_steps},
           {"verdict", name_of(row.verdict)},
           {"changes", row.changes},
-          {"device_bytes", static_cast<std::int64_t>(row.device_bytes)},
+          {"device_bytes", whole_bytes(row.device_bytes)},
           {"device_margin_bytes", bytes_or_null(row.device_margin_bytes)},
-          {"host_bytes", static_cast<std::int64_t>(row.host_bytes)},
+          {"host_bytes", whole_bytes(row.host_bytes)},
           {"host_margin_bytes", bytes_or_null(row.host_margin_bytes)},
           {"nvme_bytes", bytes_or_null(row.nvme_bytes)},
           {"words", row.words}};
@@ -68,7 +73,7 @@ std::string place_of(const Finding& finding) {
   std::string place = finding.file;
   if (finding.line > 0) place += fmt::format(":{}", finding.line);
   if (!finding.key.empty()) place += fmt::format("{}{}", place.empty() ? "" : " ", finding.key);
-  return place;
+  return printable(place, any_length);
 }
 
 }  // namespace
@@ -80,9 +85,9 @@ std::string to_json(const Diagnosis& diagnosis, Language language) {
                         {"severity", name_of(finding.severity)},
                         {"certainty", name_of(finding.certainty)},
                         {"engine", name_of(finding.engine)},
-                        {"file", finding.file},
+                        {"file", printable(finding.file, any_length)},
                         {"line", finding.line > 0 ? Json(finding.line) : Json()},
-                        {"key", finding.key},
+                        {"key", printable(finding.key, any_length)},
                         {"message", message_of(finding, language)},
                         {"fix", fix_of(finding, language)}});
   Json alternatives = Json::array();
@@ -92,8 +97,7 @@ std::string to_json(const Diagnosis& diagnosis, Language language) {
                      {{"deepspeed", engine_of(diagnosis.deepspeed)},
                       {"underkeel", engine_of(diagnosis.underkeel)}}},
                     {"alternatives", alternatives}};
-  // A file's text may be no UTF-8; the report stays JSON.
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump(2) + "\n";
 }
 
 namespace {

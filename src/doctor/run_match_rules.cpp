@@ -110,6 +110,22 @@ void check_betas(const Inputs& inputs, const RunFacts& run, std::vector<Finding>
 
 }  // namespace
 
+namespace {
+
+/// nullopt when it is beyond 64 bits.
+std::optional<std::int64_t> product_of(std::int64_t a, std::int64_t b, std::int64_t c) {
+  std::int64_t product = 0;
+  const bool is_beyond =
+      __builtin_mul_overflow(a, b, &product) || __builtin_mul_overflow(product, c, &product);
+  return is_beyond ? std::nullopt : std::optional(product);
+}
+
+std::string number(const std::optional<std::int64_t>& value) {
+  return value ? fmt::format("{}", *value) : "> 2^63";
+}
+
+}  // namespace
+
 void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
   const Batch batch = batch_in(inputs.deepspeed->root);
   const std::int64_t ranks = inputs.ranks.count;
@@ -122,17 +138,18 @@ void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
 
   // Beside a run file the Trainer compares first, with its own product.
   if (run && batch.steps && *batch.steps != run->accumulation_steps)
-    findings.push_back(finding(
-        inputs, "accumulation-differs", Severity::error, "gradient_accumulation_steps",
-        with({{"value", number(*batch.steps)},
-              {"run_value", number(run->accumulation_steps)},
-              {"file", inputs.deepspeed->file},
-              {"run_file", inputs.run->file},
-              {"micro", number(run->micro_batch)},
-              {"product", number(run->micro_batch * *batch.steps * ranks)},
-              {"run_product", number(run->micro_batch * run->accumulation_steps * ranks)}})));
+    findings.push_back(
+        finding(inputs, "accumulation-differs", Severity::error, "gradient_accumulation_steps",
+                with({{"value", number(*batch.steps)},
+                      {"run_value", number(run->accumulation_steps)},
+                      {"file", inputs.deepspeed->file},
+                      {"run_file", inputs.run->file},
+                      {"micro", number(run->micro_batch)},
+                      {"product", number(product_of(run->micro_batch, *batch.steps, ranks))},
+                      {"run_product",
+                       number(product_of(run->micro_batch, run->accumulation_steps, ranks))}})));
   if (run && batch.train) {
-    const std::int64_t product = run->micro_batch * run->accumulation_steps * ranks;
+    const auto product = product_of(run->micro_batch, run->accumulation_steps, ranks);
     if (product != *batch.train) {
       const std::int64_t one = run->micro_batch * ranks;
       const bool divides = one > 0 && *batch.train % one == 0;
@@ -151,7 +168,7 @@ void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
   // DeepSpeed's own check, of what the config itself gives.
   const std::int64_t micro = batch.micro.value_or(run ? run->micro_batch : 0);
   if (batch.train && batch.micro && batch.steps) {
-    const std::int64_t product = *batch.micro * *batch.steps * ranks;
+    const auto product = product_of(*batch.micro, *batch.steps, ranks);
     if (product != *batch.train)
       findings.push_back(finding(inputs, "batch-equation", Severity::error, "train_batch_size",
                                  with({{"value", number(*batch.train)},

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "doctor/reader_words.h"
 
 namespace underkeel::doctor {
@@ -50,38 +51,78 @@ std::string slot_text(const Finding& finding, std::string_view name, Language la
   // What a reader below said; its names for things stay.
   const bool is_said =
       name == "what" || name == "where" || name == "fix" || name == "do" || name == "reason";
-  if (is_said && language == Language::chinese && !slot->text.starts_with('@'))
-    return in_chinese(slot->text);
-  return with_phrases(slot->text, language);
+  const std::string text =
+      is_said ? printable_lines(slot->text) : printable(slot->text, any_length);
+  if (is_said && language == Language::chinese && !text.starts_with('@')) return in_chinese(text);
+  return with_phrases(text, language);
 }
 
-/// What is counted and may be one, in the plural as wordings have it.
+/// A word in the plural, and what it is of one.
 struct Counted {
   std::string_view several, one;
 };
 constexpr Counted counted[] = {
-    {" ranks", " rank"},
-    {" GPUs", " GPU"},
-    {" keys", " key"},
-    {" copies", " copy"},
-    {" training samples", " training sample"},
-    {" tensors are", " tensor is"},
-    {" tensors have", " tensor has"},
-    {" tensors hold", " tensor holds"},
+    {"ranks", "rank"},
+    {"GPUs", "GPU"},
+    {"nodes", "node"},
+    {"keys", "key"},
+    {"copies", "copy"},
+    {"tensors", "tensor"},
+    {"parameters", "parameter"},
+    {"elements", "element"},
+    {"matrices", "matrix"},
+    {"slices", "slice"},
+    {"files", "file"},
+    {"checkpoints", "checkpoint"},
+    {"records", "record"},
+    {"samples", "sample"},
+    {"answers", "answer"},
+    {"prompts", "prompt"},
+    {"tokens", "token"},
+    {"rows", "row"},
+    {"bits", "bit"},
+    {"bytes", "byte"},
+    {"sets", "set"},
 };
+constexpr Counted verbs[] = {{"are", "is"}, {"have", "has"}, {"hold", "holds"}, {"take", "takes"}};
+/// May stand between a figure and its noun.
+constexpr std::string_view qualities[] = {"training", "trained", "data", "second"};
 
-/// "1 rank": the words behind a figure, put into the singular where it is 1; takes them off `pattern`.
-std::string_view take_singular(std::string_view figure, std::string_view& pattern) {
-  if (figure != "1") return {};
-  for (const Counted& words : counted) {
-    const std::string_view rest =
-        pattern.starts_with(words.several) ? pattern.substr(words.several.size()) : "-";
-    const bool ends = rest.empty() || !std::isalpha(static_cast<unsigned char>(rest[0]));
-    if (!pattern.starts_with(words.several) || !ends) continue;
-    pattern = rest;
-    return words.one;
+/// The word behind a blank at the front of `pattern`, empty for another character.
+std::string_view next_word(std::string_view pattern) {
+  if (!pattern.starts_with(' ')) return {};
+  std::size_t end = 1;
+  while (end < pattern.size() && std::isalpha(static_cast<unsigned char>(pattern[end]))) ++end;
+  return pattern.substr(1, end - 1);
+}
+
+/// Takes the word at the front off `pattern`, blank and all, and gives its singular; empty for a word without one.
+template <std::size_t n>
+std::string take_one(const Counted (&words)[n], std::string_view& pattern) {
+  const std::string_view word = next_word(pattern);
+  for (const Counted& each : words) {
+    if (each.several != word) continue;
+    pattern.remove_prefix(1 + word.size());
+    return fmt::format(" {}", each.one);
   }
   return {};
+}
+
+/// "1 rank is": the words behind a figure, put into the singular where it is 1; takes them off `pattern`.
+std::string take_singular(std::string_view figure, std::string_view& pattern) {
+  if (figure != "1") return {};
+  std::string_view rest = pattern;
+  std::string words;
+  if (const std::string_view word = next_word(rest);
+      std::find(std::begin(qualities), std::end(qualities), word) != std::end(qualities)) {
+    words = fmt::format(" {}", word);
+    rest.remove_prefix(1 + word.size());
+  }
+  const std::string noun = take_one(counted, rest);
+  if (noun.empty()) return {};
+  pattern = rest;
+  words += noun;
+  return words + take_one(verbs, pattern);
 }
 
 /// One pass, so that a `{` in a value (a key of a hostile file) stays what it is.

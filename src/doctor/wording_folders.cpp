@@ -36,6 +36,13 @@ constexpr std::array wordings = {
     Wording{"weights-broken",
             {"{what} ({where})", "权重文件有误：{what}（{where}）"},
             {"{fix}", "{fix}"}},
+    Wording{
+        "weights-headers-large",
+        {"the headers and the index of these weights have {bytes}, more than the {most} that are "
+         "read here: their tensors were not compared with the model",
+         "这些权重的文件头和索引共 {bytes}，超过这里读取的上限 {most}：未将其张量与模型比较"},
+        {"a model's are far smaller; `underkeel inspect` reads them whole",
+         "一个模型的文件头远小于此；`underkeel inspect` 会完整读取"}},
     Wording{"weights-absent",
             {"no weights in it: neither model.safetensors nor model.safetensors.index.json; a run "
              "that begins from it would stop",

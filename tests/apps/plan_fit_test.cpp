@@ -310,7 +310,8 @@ TEST(PlanFit, RefusesWhatIsNoBudget) {
   EXPECT_EQ(empty.exit_code, 2);
   EXPECT_THAT(empty.error, HasSubstr("no budget is given"));
   EXPECT_THAT(empty.error, HasSubstr("such as device=80GiB,host=100GiB"));
-  EXPECT_THAT(run_underkeel("plan run.yaml --memory nvme=1GiB").error, HasSubstr("is no budget"));
+  EXPECT_THAT(run_underkeel("plan run.yaml --memory nvme=1GiB").error,
+              HasSubstr("no part of a run lies on nvme"));
 }
 
 }  // namespace

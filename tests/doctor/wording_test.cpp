@@ -1,6 +1,7 @@
 #include "doctor/wording.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -200,6 +201,34 @@ TEST(Wording, FillsSlotsAndPhrasesAndLeavesBracesOfValuesAlone) {
   EXPECT_EQ(message_of(finding, Language::chinese),
             "顶层 中的未知键 `{nasty}`：DeepSpeed 会静默忽略它");
   EXPECT_EQ(fix_of(finding, Language::english), "remove it");
+}
+
+/// Words in -s behind a figure that are no nouns of what is counted.
+bool is_no_plural(std::string_view word) {
+  constexpr std::string_view words[] = {"is",     "was",   "has",    "as",    "needs",
+                                        "holds",  "takes", "unless", "gives", "bounds",
+                                        "points", "ends",  "keeps"};
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
+
+TEST(Wording, CountsOneInTheSingular) {
+  for (const auto& table : all_wordings())
+    for (const Wording& wording : table) {
+      Finding finding{.id = std::string(wording.id)};
+      for (const std::string_view text : {wording.message.english, wording.fix.english})
+        for (const std::string& slot : slots_in(text)) finding.slots.push_back({slot, "1"});
+      for (const std::string& text :
+           {message_of(finding, Language::english), fix_of(finding, Language::english)})
+        for (std::size_t at = text.find("1 "); at != std::string::npos;
+             at = text.find("1 ", at + 1)) {
+          const std::string rest = text.substr(at + 2);
+          const std::string word =
+              rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
+          if (at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1]))) continue;
+          EXPECT_FALSE(word.ends_with('s') && !is_no_plural(word))
+              << wording.id << " says `1 " << word << "`: " << text;
+        }
+    }
 }
 
 }  // namespace
