@@ -348,7 +348,8 @@ void check_shapes(const AdamwAtRandomArgs& args) {
   check_type(args.step_values, DType::f32, "adamw_at_random step_values");
   check_vector(args.clip, 4, "adamw_at_random clip");
   check_type(args.clip, DType::f32, "adamw_at_random clip");
-  UK_CHECK(args.first_element % 2 == 0, "adamw_at_random begins between the halves of a block");
+  UK_CHECK(args.first_element % elements_of_rounding_block == 0,
+           "adamw_at_random begins inside a block of random bits");
 }
 
 }  // namespace underkeel::kernels

@@ -75,7 +75,7 @@ TEST_F(AdamwAtRandom, HasTheSameBitsOnEveryBackendAndInAnyPieces) {
       update(whole, cpu::kernels_for(set), 0, count);
       EXPECT_EQ(whole.bits(), expected.bits()) << name_of(set);
       Elements pieces(count);
-      const std::int64_t cut = count / 4 * 2;
+      const std::int64_t cut = count / 8 * elements_of_rounding_block;
       update(pieces, cpu::kernels_for(set), cut, count);
       update(pieces, cpu::kernels_for(set), 0, cut);
       EXPECT_EQ(pieces.bits(), expected.bits()) << name_of(set);
@@ -125,17 +125,44 @@ TEST_F(AdamwAtRandom, KeepsSmallUpdatesOnAverage) {
   EXPECT_EQ(to_f32(to_bf16(1 - 1e-4f)), 1.0f);
 }
 
+std::uint16_t bits(float value, std::uint32_t random_bits) {
+  return high_half(round_at_random(value, random_bits));
+}
+
 TEST(RoundAtRandom, TakesOneOfTheTwoNeighboursAndKeepsWhatIsExact) {
   const float value = 1.0f + 0x1p-9f;  // a quarter of the way
-  EXPECT_EQ(round_at_random(value, 0), 0x3f80);
-  EXPECT_EQ(round_at_random(value, 0xbfff), 0x3f80);
-  EXPECT_EQ(round_at_random(value, 0xc000), 0x3f81);
-  EXPECT_EQ(round_at_random(-value, 0xffff), 0xbf81);
-  EXPECT_EQ(round_at_random(1.5f, 0xffff), 0x3fc0);
-  EXPECT_EQ(round_at_random(0.0f, 0xffff), 0);
-  EXPECT_EQ(round_at_random(std::numeric_limits<float>::infinity(), 0xffff), 0x7f80);
-  EXPECT_TRUE(
-      std::isnan(to_f32(BFloat16{round_at_random(std::numeric_limits<float>::quiet_NaN(), 0)})));
+  EXPECT_EQ(bits(value, 0), 0x3f80);
+  EXPECT_EQ(bits(value, 0xbfff), 0x3f80);
+  EXPECT_EQ(bits(value, 0xc000), 0x3f81);
+  EXPECT_EQ(bits(-value, 0xffff), 0xbf81);
+  EXPECT_EQ(bits(1.5f, 0xffff), 0x3fc0);
+  EXPECT_EQ(bits(0.0f, 0xffff), 0);
+  EXPECT_EQ(bits(std::numeric_limits<float>::infinity(), 0xffff), 0x7f80);
+  EXPECT_TRUE(std::isnan(to_f32(BFloat16{bits(std::numeric_limits<float>::quiet_NaN(), 0)})));
+}
+
+// Weight, first and second moment of an element share one random word; none may follow from another.
+TEST(RoundAtRandom, DrawsOfAnElementAreIndependentInPairs) {
+  constexpr int count = 40'000;
+  const AdamwAtRandomArgs args{.seed = 11, .stream = 3};
+  const float halfway = 1.0f + 0x1p-8f;  // each draw goes up with probability one half
+  std::array<int, 3> up{};
+  std::array<int, 3> both{};  // weight and moment1, weight and moment2, moment1 and moment2
+  for (int e = 0; e < count; ++e) {
+    const auto words = rounding_bits(args, 1, e / elements_of_rounding_block);
+    const RoundedElement rounded =
+        round_at_random(halfway, halfway, halfway, words[e % elements_of_rounding_block]);
+    const auto went_up = [](std::uint32_t value) { return high_half(value) == 0x3f81 ? 1 : 0; };
+    const std::array<int, 3> here = {went_up(rounded.weight), went_up(rounded.moment1),
+                                     went_up(rounded.moment2)};
+    for (int i = 0; i < 3; ++i) up[i] += here[i];
+    both[0] += here[0] * here[1];
+    both[1] += here[0] * here[2];
+    both[2] += here[1] * here[2];
+  }
+  const double five_deviations = 5 * std::sqrt(count * 0.25);
+  for (const int times : up) EXPECT_NEAR(times, count / 2, five_deviations);
+  for (const int times : both) EXPECT_NEAR(times, count / 4, five_deviations);
 }
 
 }  // namespace

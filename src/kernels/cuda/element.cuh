@@ -3,6 +3,7 @@
 // at a time where addresses allow.
 
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -44,6 +45,17 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
 
 template <int N, class T>
 __device__ inline void load(const T* from, float (&to)[N]) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16> && N % 2 == 0) {
+    // Two bf16 in a word are two f32 by one operation each.
+    const Pack<std::uint32_t, N / 2> pairs =
+        *reinterpret_cast<const Pack<std::uint32_t, N / 2>*>(from);
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      to[i] = __uint_as_float(pairs.values[i / 2] << 16);
+      to[i + 1] = __uint_as_float(pairs.values[i / 2] & 0xffff0000u);
+    }
+    return;
+  }
   const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(from);
 #pragma unroll
   for (int i = 0; i < N; ++i) to[i] = to_float(pack.values[i]);

@@ -134,6 +134,18 @@ struct AdamwElements {
   }
 };
 
+template <int N>
+__device__ void store_high_halves(__nv_bfloat16* to, const std::uint32_t (&from)[N]) {
+  if constexpr (N == 1) {
+    *reinterpret_cast<std::uint16_t*>(to) = high_half(from[0]);
+  } else {
+    Pack<std::uint32_t, N / 2> pairs;
+#pragma unroll
+    for (int i = 0; i < N; i += 2) pairs.values[i / 2] = __byte_perm(from[i], from[i + 1], 0x7632);
+    *reinterpret_cast<Pack<std::uint32_t, N / 2>*>(to) = pairs;
+  }
+}
+
 /// Of bf16 alone; values as on the CPU, bit by bit.
 template <int N, class G>
 struct AdamwAtRandomElements {
@@ -152,7 +164,7 @@ struct AdamwAtRandomElements {
     const float factor = clip_values[1];
     const float decay = -(step_values[0] * constants.weight_decay);
     const float step = -(step_values[0] / step_values[1]);
-    const float correction2 = step_values[2];
+    const float reciprocal2 = 1.0f / step_values[2];
     const std::uint32_t update = update_number(step_values);
     const std::int64_t i = begin + at;
     float weight[N];
@@ -163,37 +175,35 @@ struct AdamwAtRandomElements {
     load<N>(moments1 + i, moment1);
     load<N>(moments2 + i, moment2);
     load<N>(gradients + i, gradient);
-    Pack<std::uint16_t, N> rounded[3];
+    std::uint32_t rounded[3][N];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       const float g = gradient[j] * factor;
       moment1[j] = fmaf(constants.beta1, moment1[j], constants.rest1 * g);
       moment2[j] = fmaf(constants.beta2, moment2[j], constants.rest2 * g * g);
       weight[j] = fmaf(decay, weight[j], weight[j]);
-      const float denominator = sqrtf(moment2[j]) / correction2 + constants.epsilon;
+      const float denominator = sqrtf(moment2[j]) * reciprocal2 + constants.epsilon;
       weight[j] = fmaf(step, moment1[j] / denominator, weight[j]);
     }
-    // Packs begin at even elements, so that no block of bits is cut.
+    // Packs begin at multiples of their size, so that no block of bits is cut.
+    constexpr int in_block = elements_of_rounding_block;
+    static_assert(N == 1 || N % in_block == 0);
 #pragma unroll
-    for (int j = 0; j < N; j += 2) {
+    for (int j = 0; j < N; j += in_block) {
       const std::int64_t element = args.first_element + i + j;
-      const auto bits = rounding_bits(args, update, element / 2);
+      const auto bits = rounding_bits(args, update, element / in_block);
 #pragma unroll
-      for (int k = 0; k < (N == 1 ? 1 : 2); ++k) {
-        const bool is_second = N == 1 ? element % 2 != 0 : k != 0;
-        const std::uint32_t first = is_second ? bits[2] : bits[0];
-        const std::uint32_t second = is_second ? bits[3] : bits[1];
-        rounded[0].values[j + k] = round_at_random(weight[j + k], first);
-        rounded[1].values[j + k] = round_at_random(moment1[j + k], first >> 16);
-        rounded[2].values[j + k] = round_at_random(moment2[j + k], second);
+      for (int k = 0; k < (N == 1 ? 1 : in_block); ++k) {
+        const RoundedElement element_rounded = round_at_random(
+            weight[j + k], moment1[j + k], moment2[j + k], bits[N == 1 ? element % in_block : k]);
+        rounded[0][j + k] = element_rounded.weight;
+        rounded[1][j + k] = element_rounded.moment1;
+        rounded[2][j + k] = element_rounded.moment2;
       }
     }
-    const auto put = [i](__nv_bfloat16* to, const Pack<std::uint16_t, N>& pack) {
-      *reinterpret_cast<Pack<std::uint16_t, N>*>(to + i) = pack;
-    };
-    put(weights, rounded[0]);
-    put(moments1, rounded[1]);
-    put(moments2, rounded[2]);
+    store_high_halves<N>(weights + i, rounded[0]);
+    store_high_halves<N>(moments1 + i, rounded[1]);
+    store_high_halves<N>(moments2 + i, rounded[2]);
   }
 };
 

@@ -99,6 +99,7 @@ void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& /*queue*/) {
   const auto rest2 = static_cast<float>(1.0 - args.beta2);
   const float decay = -(step_values[0] * args.weight_decay);
   const float step = -(step_values[0] / step_values[1]);
+  const float reciprocal2 = 1.0f / step_values[2];
   const std::uint32_t update = update_number(step_values);
   for (std::int64_t i = 0; i < args.weight.element_count(); ++i) {
     const float gradient = static_cast<float>(load(args.gradient, i)) * factor;
@@ -108,14 +109,16 @@ void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& /*queue*/) {
         std::fma(beta2, static_cast<float>(load(args.moment2, i)), rest2 * gradient * gradient);
     auto weight = static_cast<float>(load(args.weight, i));
     weight = std::fma(decay, weight, weight);
-    const float denominator = std::sqrt(moment2) / step_values[2] + args.epsilon;
+    const float denominator = std::sqrt(moment2) * reciprocal2 + args.epsilon;
     weight = std::fma(step, moment1 / denominator, weight);
     const std::int64_t element = args.first_element + i;
-    const auto bits = rounding_bits(args, update, element / 2);
-    const auto half = static_cast<std::size_t>(2 * (element % 2));
-    args.weight.as<BFloat16>()[i].bits = round_at_random(weight, bits[half]);
-    args.moment1.as<BFloat16>()[i].bits = round_at_random(moment1, bits[half] >> 16);
-    args.moment2.as<BFloat16>()[i].bits = round_at_random(moment2, bits[half + 1]);
+    const auto bits = rounding_bits(args, update, element / elements_of_rounding_block);
+    const RoundedElement rounded =
+        round_at_random(weight, moment1, moment2,
+                        bits[static_cast<std::size_t>(element % elements_of_rounding_block)]);
+    args.weight.as<BFloat16>()[i].bits = high_half(rounded.weight);
+    args.moment1.as<BFloat16>()[i].bits = high_half(rounded.moment1);
+    args.moment2.as<BFloat16>()[i].bits = high_half(rounded.moment2);
   }
 }
 

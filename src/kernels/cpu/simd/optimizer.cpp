@@ -120,10 +120,12 @@ void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& queue) {
   const Vec rest2 = broadcast(static_cast<float>(1.0 - args.beta2));
   const Vec decay = broadcast(-(step_values[0] * args.weight_decay));
   const Vec step = broadcast(-(step_values[0] / step_values[1]));
-  const Vec correction2 = broadcast(step_values[2]);
+  const Vec reciprocal2 = broadcast(1.0f / step_values[2]);
   const Vec epsilon = broadcast(args.epsilon);
   const std::uint32_t update = update_number(step_values);
-  // Stretches begin at multiples of tile_elements, which is even: no block of bits is cut.
+  // Stretches begin at multiples of tile_elements and vectors at multiples of lanes: no block of bits is cut.
+  static_assert(tile_elements % elements_of_rounding_block == 0 &&
+                lanes % elements_of_rounding_block == 0);
   with_storage(args.gradient.type, [&](auto gradient_tag) {
     using Gradient = decltype(gradient_tag);
     for_stretches(
@@ -141,20 +143,22 @@ void adamw_at_random(const AdamwAtRandomArgs& args, device::Queue& queue) {
                 fma(beta2, load_up_to(moments2 + i, left), rest2 * gradient * gradient);
             Vec weight = load_up_to(weights + i, left);
             weight = fma(decay, weight, weight);
-            const Vec denominator = sqrt(moment2) / correction2 + epsilon;
+            const Vec denominator = sqrt(moment2) * reciprocal2 + epsilon;
             weight = fma(step, moment1 / denominator, weight);
             float wide[3][lanes];
             store(wide[0], weight);
             store(wide[1], moment1);
             store(wide[2], moment2);
-            for (std::int64_t j = 0; j < min_of(lanes, left); j += 2) {
-              const auto bits =
-                  rounding_bits(args, update, (args.first_element + begin + i + j) / 2);
-              for (std::int64_t k = 0; k < min_of(2, left - j); ++k) {
-                const auto half = static_cast<std::size_t>(2 * k);
-                weights[i + j + k].bits = round_at_random(wide[0][j + k], bits[half]);
-                moments1[i + j + k].bits = round_at_random(wide[1][j + k], bits[half] >> 16);
-                moments2[i + j + k].bits = round_at_random(wide[2][j + k], bits[half + 1]);
+            for (std::int64_t j = 0; j < min_of(lanes, left); j += elements_of_rounding_block) {
+              const auto bits = rounding_bits(
+                  args, update, (args.first_element + begin + i + j) / elements_of_rounding_block);
+              for (std::int64_t k = 0; k < min_of(elements_of_rounding_block, left - j); ++k) {
+                const RoundedElement rounded =
+                    round_at_random(wide[0][j + k], wide[1][j + k], wide[2][j + k],
+                                    bits[static_cast<std::size_t>(k)]);
+                weights[i + j + k].bits = high_half(rounded.weight);
+                moments1[i + j + k].bits = high_half(rounded.moment1);
+                moments2[i + j + k].bits = high_half(rounded.moment2);
               }
             }
           }
