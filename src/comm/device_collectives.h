@@ -57,8 +57,9 @@ enum class GpuLink { copies, nccl };
 /// Errors:  bad_config for another word; those of device::find_gpus().
 Result<GpuLink> link_of_gpus(bool ranks_are_threads, int rank_count);
 
-/// Joins the GPUs of the ranks of `control`, each rank's on its calling thread. Collective.
-/// Errors:  those of link_of_gpus(), make_peers(), make_nccl().
+/// Joins the GPUs of the ranks of `control`, each rank's on its calling thread. What the link takes of a card's memory is
+/// taken when this returns; meanwhile 64 MiB more are held. Collective.
+/// Errors:  those of link_of_gpus(), make_peers(), make_nccl(); does_not_fit.
 Result<std::unique_ptr<DeviceCollectives>> join_gpus(Communicator& control,
                                                      std::shared_ptr<device::Gpu> gpu);
 

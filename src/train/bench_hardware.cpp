@@ -19,8 +19,8 @@
 #include "kernels/facts/facts.h"
 #include "kernels/kernels.h"
 #include "train/bench_link.h"
-#include "train/choose_gpu.h"
 #include "train/matmul_memory.h"
+#include "train/rank_device.h"
 
 namespace underkeel::train {
 
@@ -276,15 +276,10 @@ class Measurement {
 Result<BenchHardwareReport> bench_hardware(const BenchHardwareRequest& request) {
   spec::RunConfig run;
   run.device = request.device;
-  std::vector<std::string> notes;
-  UK_TRY(gpu, choose_gpu(run, {.rank = 0, .rank_count = 1}, notes));
-  spec::HardwareSpec machine = spec::this_machine();
-  if (gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, 1, true));
-    machine = std::move(with_its_gpu);
-  }
+  UK_TRY(devices, start_devices(run, {}, comm::make_thread_group(1)));
+  spec::HardwareSpec machine = with_gpus(spec::this_machine(), devices, 1);
   const int cores = machine.cores;
-  return Measurement(request, gpu.get(), cores).run(std::move(machine));
+  return Measurement(request, devices.ranks.front().gpu.get(), cores).run(std::move(machine));
 }
 
 std::string hardware_yaml(const BenchHardwareReport& report) {

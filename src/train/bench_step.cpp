@@ -17,7 +17,6 @@
 #include "kernels/kernels.h"
 #include "planner/fit.h"
 #include "simulate/simulate.h"
-#include "train/choose_gpu.h"
 #include "train/learning_rate.h"
 #include "train/matmul_memory.h"
 #include "train/rank_device.h"
@@ -172,10 +171,9 @@ class BenchRank {
             comm::Communicator& control)
       : request_(request), plan_(plan), ranks_(ranks), control_(control) {}
 
-  /// `gpu`: of the first rank; the others open their own.
-  Result<BenchStepReport> run(std::shared_ptr<device::Gpu> gpu, int thread_count) {
+  Result<BenchStepReport> run(RankDevice device, int thread_count) {
     const double began_s = steady_now_s();
-    UK_TRY_VOID(prepare(std::move(gpu), thread_count));
+    UK_TRY_VOID(prepare(std::move(device), thread_count));
     report_.start_s = steady_now_s() - began_s;
     UK_TRY_VOID(take_steps());
     finish();
@@ -189,11 +187,11 @@ class BenchRank {
   }
 
  private:
-  Result<void> prepare(std::shared_ptr<device::Gpu> gpu, int thread_count) {
-    UK_TRY(device, take_rank_device(std::move(gpu), request_.ranks, control_));
+  Result<void> prepare(RankDevice device, int thread_count) {
     gpu_ = std::move(device.gpu);
     device_collectives_ = std::move(device.collectives);
     if (gpu_) {
+      UK_TRY_VOID(gpu_->use());
       UK_TRY(bytes, gpu_->free_bytes());
       free_before_ = bytes;
     }
@@ -329,13 +327,11 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
   run.data.cutoff_tokens = request.sequence_tokens;
   run.accumulation_steps = request.accumulation_steps;
   run.evaluation.strategy = spec::Cadence::no;
-  std::vector<std::string> notes;
-  UK_TRY(gpu, choose_gpu(run, {.rank = 0, .rank_count = request.ranks}, notes));
-  spec::HardwareSpec machine = spec::this_machine();
-  if (gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *gpu, request.ranks, true));
-    machine = std::move(with_its_gpu);
-  }
+  const auto ranks = comm::make_thread_group(request.ranks);
+  const auto control = comm::make_thread_group(request.ranks);
+  UK_TRY(devices, start_devices(run, {.rank = 0, .rank_count = request.ranks}, control));
+  const std::shared_ptr<device::Gpu> gpu = devices.ranks.front().gpu;
+  const spec::HardwareSpec machine = with_gpus(spec::this_machine(), devices, request.ranks);
   const planner::FitQuestion question{
       .model = request.model,
       .run = run,
@@ -346,13 +342,12 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
 
   const int thread_count =
       run.threads_per_rank > 0 ? run.threads_per_rank : std::max(1, machine.cores / request.ranks);
-  const auto ranks = comm::make_thread_group(request.ranks);
-  const auto control = comm::make_thread_group(request.ranks);
   std::vector<Result<BenchStepReport>> reports(static_cast<std::size_t>(request.ranks));
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < reports.size(); ++rank)
     threads.emplace_back([&, rank] {
-      reports[rank] = BenchRank(request, plan, *ranks[rank], *control[rank]).run(gpu, thread_count);
+      reports[rank] = BenchRank(request, plan, *ranks[rank], *control[rank])
+                          .run(std::move(devices.ranks[rank]), thread_count);
       if (reports[rank]) return;
       ranks[rank]->abort(reports[rank].error());
       control[rank]->abort(reports[rank].error());
@@ -362,7 +357,7 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
   for (Result<BenchStepReport>& each : reports) {
     if (!each) return tl::unexpected(std::move(each).error());
     // The card with the least room is the one to look at.
-    each->driver_bytes = std::max(each->driver_bytes, report.driver_bytes);
+    each->driver_bytes = std::max(each->driver_bytes + devices.joining_bytes, report.driver_bytes);
     each->driver_growth_bytes = std::max(each->driver_growth_bytes, report.driver_growth_bytes);
     report = *std::move(each);
   }

@@ -1,11 +1,6 @@
 #include "train/choose_gpu.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
-
-#include "base/units.h"
-#include "comm/device_collectives.h"
 
 namespace underkeel::train {
 
@@ -33,12 +28,6 @@ Result<Choice> choose(const spec::RunConfig& run, int ranks_on_node) {
   return Choice{false, std::move(*gpus)};
 }
 
-// Context and libraries take about this much between asking what is free and the end of start-up; fit.h
-// sets 1 GiB aside of a card's whole memory.
-constexpr std::int64_t taken_at_start_bytes = 512 * mebibyte;
-// Buffers and connections of NCCL between GPUs of a node (measured with 2.28 on two H200).
-constexpr std::int64_t taken_by_nccl_bytes = 768 * mebibyte;
-
 }  // namespace
 
 Result<std::shared_ptr<device::Gpu>> choose_gpu(const spec::RunConfig& run, PlaceOnNode place,
@@ -64,18 +53,6 @@ Result<spec::HardwareSpec> machine_for(const spec::RunConfig& run, int ranks_on_
   machine.gpus_per_node = static_cast<std::int64_t>(choice.gpus.size());
   machine.gpu_name = choice.gpus.front().name;
   machine.gpu_mem_bytes = choice.gpus.front().total_bytes;
-  return machine;
-}
-
-Result<spec::HardwareSpec> with_gpu(spec::HardwareSpec machine, device::Gpu& gpu, int ranks_on_node,
-                                    bool ranks_are_threads) {
-  UK_TRY(link, comm::link_of_gpus(ranks_are_threads, ranks_on_node));
-  const bool joins_with_nccl = ranks_on_node > 1 && link == comm::GpuLink::nccl;
-  UK_TRY(free_now, gpu.free_bytes());
-  machine.gpus_per_node = ranks_on_node;
-  machine.gpu_name = gpu.facts().name;
-  machine.gpu_mem_bytes = std::min(gpu.facts().total_bytes, free_now + taken_at_start_bytes) -
-                          (joins_with_nccl ? taken_by_nccl_bytes : 0);
   return machine;
 }
 

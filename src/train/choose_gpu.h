@@ -26,9 +26,4 @@ Result<std::shared_ptr<device::Gpu>> choose_gpu(const spec::RunConfig& run, Plac
 /// This machine as the run that choose_gpu() answers for sees it, without starting a GPU.
 Result<spec::HardwareSpec> machine_for(const spec::RunConfig& run, int ranks_on_node);
 
-/// `machine` with the memory of the GPU that each rank of the node has: what is free on this rank's now counts,
-/// since others may hold some. NCCL's part is left to it where it joins the GPUs.
-Result<spec::HardwareSpec> with_gpu(spec::HardwareSpec machine, device::Gpu& gpu, int ranks_on_node,
-                                    bool ranks_are_threads);
-
 }  // namespace underkeel::train

@@ -12,7 +12,6 @@
 #include "kernels/facts/facts.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
-#include "train/choose_gpu.h"
 #include "train/expected_tensors.h"
 #include "train/process_memory.h"
 #include "train/run_data.h"
@@ -70,14 +69,14 @@ std::int64_t driver_host_bytes(const Job& job) {
 MemoryToCome memory_to_come(const Job& job) {
   std::int64_t arenas = 0;
   for (const std::int64_t size_bytes : job.plan.layout.size_bytes) arenas += size_bytes;
-  if (job.gpu) arenas -= job.plan.layout.size_bytes[index(plan::MemorySpace::device)];
+  if (job.is_on_gpus) arenas -= job.plan.layout.size_bytes[index(plan::MemorySpace::device)];
   const std::int64_t ranks = job.ranks_in_process;
   return {.arena_bytes = ranks * arenas,
           .thread_count = ranks * (plan::lanes::count + job.threads_per_rank),
           .packing_bytes = ranks * kernels::cpu_matmul_overhead_bytes(job.threads_per_rank),
           .log_bytes = 2 * mebibyte + log_history_bytes(job),
           .order_bytes = ranks * job.run.data.samples->order_bytes,
-          .driver_bytes = job.gpu ? driver_host_bytes(job) : 0,
+          .driver_bytes = job.is_on_gpus ? driver_host_bytes(job) : 0,
           .transport_bytes = ranks == 1 && job.world_size > 1 ? 20 * mebibyte : 0};
 }
 
@@ -143,9 +142,10 @@ Result<std::vector<ExtraFile>> Job::folder_files(io::FileSystem& files) const {
   return made;
 }
 
-Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world) {
+Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world,
+                        const RankDevices& devices) {
   const int world_size = world.size;
-  Job job{.run = run};
+  Job job{.run = run, .is_on_gpus = devices.are_gpus(), .joining_bytes = devices.joining_bytes};
   const auto add_values = [&job] {
     for (const auto& [key, value] :
          {std::pair<const char*, std::int64_t>{"updates per epoch", job.updates_per_epoch},
@@ -168,16 +168,7 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
     job.run.notes.push_back(
         "the weights are stored in bf16 and train in fp16, which holds no value beyond 65,504: "
         "steps may overflow, or the first load; bf16: true does not");
-  std::vector<std::string> device_notes;
-  UK_TRY(gpu, choose_gpu(run, {.rank = world.rank_on_node, .rank_count = world.ranks_on_node},
-                         device_notes));
-  job.gpu = std::move(gpu);
-  spec::HardwareSpec machine = spec::this_machine();
-  if (job.gpu) {
-    UK_TRY(with_its_gpu, with_gpu(machine, *job.gpu, world.ranks_on_node,
-                                  world.ranks_in_process == world.ranks_on_node));
-    machine = std::move(with_its_gpu);
-  }
+  const spec::HardwareSpec machine = with_gpus(spec::this_machine(), devices, world.ranks_on_node);
   job.threads_per_rank = run.threads_per_rank > 0
                              ? run.threads_per_rank
                              : std::max(1, machine.cores / world.ranks_on_node);
@@ -212,7 +203,7 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
                      .memory_bytes = memory_for_data(planner::room_of(run, machine, placement))}));
   take_data(std::move(data), job);
   UK_TRY_VOID(take_length(job));
-  job.notes.insert(job.notes.end(), device_notes.begin(), device_notes.end());
+  job.notes.insert(job.notes.end(), devices.notes.begin(), devices.notes.end());
   for (const std::string& note : weight_notes)
     job.notes.push_back(fmt::format("{}: {}", job.model_folder.string(), note));
   if (const std::int64_t longest = job.run.data.longest_sample();

@@ -10,12 +10,12 @@
 #include "base/result.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "device/gpu.h"
 #include "plan/plan.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_writer.h"
+#include "train/rank_device.h"
 #include "train/resume.h"
 #include "train/same_run.h"
 #include "train/template_files.h"
@@ -31,7 +31,8 @@ struct Job {
   int threads_per_rank = 1;
   int ranks_in_process = 1;
   std::int64_t planned_process_bytes = 0;  // bound on this process's resident memory
-  std::shared_ptr<device::Gpu> gpu;        // of the process's first rank; null: the CPU
+  bool is_on_gpus = false;
+  std::int64_t joining_bytes = 0;  // that joining the GPUs took of a card, beside the plan
   plan::Plan plan;
   data::Datasets datasets;
   TemplateFiles template_files;
@@ -56,16 +57,16 @@ struct Job {
 /// How the ranks of a run are spread.
 struct World {
   int size = 1;
-  int rank_on_node = 0;  // of the process's first rank
   int ranks_on_node = 1;
   int ranks_in_process = 1;
   std::string source;  // "mpirun", "--ranks": for messages
 };
 
-/// Reads the model's description, finds the checkpoint to resume from, reads and tokenises the data, makes and
+/// For the memory that `devices` have left. Reads the model's description, finds the checkpoint to resume from, reads and tokenises the data, makes and
 /// checks the plan for the largest micro-batch, and checks the disk. Reads no weights. What could not fit whatever
 /// the data are is refused before they are read.
 /// Errors: does_not_fit with changes that fit; everything that its parts refuse.
-Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world);
+Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const World& world,
+                        const RankDevices& devices);
 
 }  // namespace underkeel::train

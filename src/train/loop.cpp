@@ -30,8 +30,7 @@ Result<void> RankLoop::load() {
   UK_TRY_VOID(enter("load"));
   exec::ExecutorOptions options;
   options.thread_count = job_.threads_per_rank;
-  UK_TRY(device, take_rank_device(job_.gpu, job_.ranks_in_process, control_));
-  device_ = std::move(device);
+  if (device_.gpu) UK_TRY_VOID(device_.gpu->use());
   options.gpu = device_.gpu.get();
   options.device_collectives = device_.collectives.get();
   const kernels::KernelTable& kernels =
@@ -54,6 +53,7 @@ Result<void> RankLoop::load() {
                   MemoryReportOptions{.rank = control_.rank(),
                                       .ranks_in_process = job_.ranks_in_process,
                                       .planned_process_bytes = job_.planned_process_bytes,
+                                      .joining_bytes = job_.joining_bytes,
                                       .expected_phases = std::min<std::int64_t>(
                                           1024, job_.total_steps + evaluations + 2)});
   saver_ =
@@ -164,13 +164,14 @@ Result<void> RankLoop::load_best() {
 }
 
 Result<void> run_rank(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
-                      comm::Communicator& control) {
+                      comm::Communicator& control, RankDevice device) {
   UK_TRY(sampler, data::Sampler::make(job.sampler_config(control.rank())));
   UK_TRY(log, RunLog::open(files, job.output(), log_options_of(job, control.rank())));
   std::optional<WaitTeller> teller;
   if (control.world_size() > 1 && control.rank() <= 1)
     teller.emplace(std::vector<const comm::Communicator*>{&collectives, &control});
-  RankLoop loop(job, files, collectives, control, std::move(sampler), std::move(log));
+  RankLoop loop(job, files, collectives, control, std::move(device), std::move(sampler),
+                std::move(log));
   Result<void> result = loop.run();
   if (!result && result.error().code != ErrorCode::stopped) loop.give_up(result.error());
   return result;

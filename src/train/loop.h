@@ -11,8 +11,8 @@
 
 namespace underkeel::train {
 
-/// Runs `job` on this rank until its last step, a stop signal or an error.
+/// Runs `job` on this rank and its device until its last step, a stop signal or an error.
 Result<void> run_rank(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
-                      comm::Communicator& control);
+                      comm::Communicator& control, RankDevice device);
 
 }  // namespace underkeel::train

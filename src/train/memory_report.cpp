@@ -92,11 +92,12 @@ Result<std::string> MemoryReport::to_lines() const {
   for (std::size_t i = 0; i < spaces_.size(); ++i) {
     const plan::MemorySpace space = spaces_[i];
     UK_TRY(arena_bytes, source_.arena_resident_bytes(space));
-    fmt::format_to(out,
-                   "{}\"{}\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, "
-                   "\"by_segment\": {{",
+    fmt::format_to(out, "{}\"{}\": {{\"planned_peak_bytes\": {}, \"measured_peak_bytes\": {}, ",
                    i == 0 ? "" : ", ", plan::name_of(space),
                    plan_.layout.size_bytes[static_cast<std::size_t>(space)], arena_bytes);
+    if (space == plan::MemorySpace::device && options_.joining_bytes > 0)
+      fmt::format_to(out, "\"joining_bytes\": {}, ", options_.joining_bytes);
+    text += "\"by_segment\": {";
     std::string_view separator = "";
     for (const plan::Peak& peak : plan_.peaks) {
       if (peak.space != space) continue;
@@ -143,7 +144,9 @@ std::string join_memory_reports(const std::vector<std::string>& parts) {
       "{{\n"
       "  \"about\": \"planned_peak_bytes is an arena's size, measured_peak_bytes its resident "
       "bytes in smaps; in by_segment both are the most bytes of living buffers. process: bytes of "
-      "the whole process; ranks_in_process ranks share them.\",\n"
+      "the whole process; ranks_in_process ranks share them. joining_bytes: what joining the GPUs "
+      "took "
+      "of a card before the plan was made.\",\n"
       "  \"ranks\": [{}\n  ],\n  \"events\": [{}\n  ]\n}}\n",
       ranks, events);
 }

@@ -33,6 +33,7 @@ struct MemoryReportOptions {
   int rank = 0;
   int ranks_in_process = 1;  // they share the process's figures
   std::int64_t planned_process_bytes = 0;
+  std::int64_t joining_bytes = 0;    // that joining the GPUs took of a card, beside the plan
   std::int64_t expected_phases = 0;  // room for them is taken at once
 };
 

@@ -28,11 +28,12 @@ namespace underkeel::train {
 class RankLoop {
  public:
   RankLoop(const Job& job, io::FileSystem& files, comm::Communicator& collectives,
-           comm::Communicator& control, data::Sampler sampler, RunLog log)
+           comm::Communicator& control, RankDevice device, data::Sampler sampler, RunLog log)
       : job_(job),
         files_(files),
         collectives_(collectives),
         control_(control),
+        device_(std::move(device)),
         sampler_(std::move(sampler)),
         log_(std::move(log)),
         plateau_(job.run.optimizer),
@@ -79,9 +80,9 @@ class RankLoop {
   io::FileSystem& files_;
   comm::Communicator& collectives_;
   comm::Communicator& control_;
+  RankDevice device_;
   data::Sampler sampler_;
   RunLog log_;
-  RankDevice device_;
   std::unique_ptr<exec::Executor> executor_;
 
   std::int64_t step_ = 0;

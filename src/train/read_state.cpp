@@ -48,7 +48,8 @@ Result<std::int64_t> read_state(const Job& job, io::FileSystem& files, comm::Com
   }
   UK_TRY(model_files, io::open_model_files(files, job.model_folder.string()));
   // Where a GPU computes, the process's threads have nothing else to do, and the link is faster than one of them reads.
-  ModelFolderSource source(files, std::move(model_files), job.gpu ? job.threads_per_rank : 1);
+  ModelFolderSource source(files, std::move(model_files),
+                           job.is_on_gpus ? job.threads_per_rank : 1);
   UK_TRY_VOID(read_from({source, job.model_folder.string()}, job, executor, SegmentKind::load));
   return source.bytes_read();
 }

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "train/last_resort.h"
 #include "train/loop.h"
 #include "train/output_lock.h"
+#include "train/rank_device.h"
 #include "train/same_ranks.h"
 #include "train/shared_output.h"
 #include "train/signals.h"
@@ -44,23 +46,26 @@ void tell(const Job& job) {
 }
 
 Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
+  auto collectives = comm::make_thread_group(run.ranks);
+  auto controls = comm::make_thread_group(run.ranks);
+  UK_TRY(devices, start_devices(run, {.rank = 0, .rank_count = run.ranks}, controls));
   UK_TRY(job, prepare_job(files, run,
                           {.size = run.ranks,
                            .ranks_on_node = run.ranks,
                            .ranks_in_process = run.ranks,
-                           .source = "--ranks or underkeel.ranks"}));
+                           .source = "--ranks or underkeel.ranks"},
+                          devices));
   UK_TRY(output_lock, OutputLock::take(job.output()));
   tell(job);
   if (stop_signal() != 0)
     return fail(ErrorCode::stopped, "stopped by a signal before the first step", job.output(),
                 "run the same command again");
-  auto collectives = comm::make_thread_group(run.ranks);
-  auto controls = comm::make_thread_group(run.ranks);
   Outcomes outcomes{.running = run.ranks};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < run.ranks; ++rank)
     threads.emplace_back([&, i = static_cast<std::size_t>(rank)] {
-      const Result<void> result = run_rank(job, files, *collectives[i], *controls[i]);
+      const Result<void> result =
+          run_rank(job, files, *collectives[i], *controls[i], std::move(devices.ranks[i]));
       if (!result && result.error().code != ErrorCode::stopped) {
         collectives[i]->abort(result.error());
         controls[i]->abort(result.error());
@@ -96,15 +101,21 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
   UK_TRY(groups, comm::make_mpi_groups(2));
   comm::Communicator& collectives = *groups[0];
   comm::Communicator& control = *groups[1];
+  RankDevices devices;
   const auto whole_run = [&]() -> Result<void> {
     if (Result<void> shared = check_output_is_shared(files, control, run.output.string()); !shared)
       return tl::unexpected(told_once(control, shared.error()));
+    auto started =
+        start_devices(run, {.rank = control.rank_on_node(), .rank_count = control.ranks_on_node()},
+                      std::span(groups).subspan(1, 1));
+    if (!started) return tl::unexpected(told_once(control, started.error()));
+    devices = *std::move(started);
     auto job = prepare_job(files, run,
                            {.size = control.world_size(),
-                            .rank_on_node = control.rank_on_node(),
                             .ranks_on_node = control.ranks_on_node(),
                             .ranks_in_process = 1,
-                            .source = "mpirun"});
+                            .source = "mpirun"},
+                           devices);
     // One rank may be refused what the others are granted: all learn of it before anything starts.
     if (Result<void> all = agree(control, job ? Result<void>{} : tl::unexpected(job.error())); !all)
       return tl::unexpected(told_once(control, all.error()));
@@ -119,12 +130,13 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
     if (Result<void> held = on_rank_0(control, take_lock); !held)
       return tl::unexpected(told_once(control, held.error()));
     if (control.rank() == 0) tell(*job);
-    return run_rank(*job, files, collectives, control);
+    return run_rank(*job, files, collectives, control, std::move(devices.ranks.front()));
   };
   Result<void> result = whole_run();
   if (!result && result.error().code != ErrorCode::stopped) {
     collectives.abort(result.error());
     control.abort(result.error());
+    devices.abort();
   }
   return result;
 }

@@ -97,7 +97,8 @@ Result<void> Saver::begin(Progress progress) {
   if (control_.rank() == 0) {
     UK_TRY(extra, job_.folder_files(files_));
     request.extra = std::move(extra);
-    if (job_.gpu) request.extra.push_back({matmul_file, to_json(kernels::cuda_matmul_choices())});
+    if (job_.is_on_gpus)
+      request.extra.push_back({matmul_file, to_json(kernels::cuda_matmul_choices())});
     const TrainerState& state = log_.state();
     request.extra.push_back({"trainer_state.json", "",
                              [&state](const TextSink& sink) { return state.write_json(sink); }});

@@ -124,7 +124,7 @@ TEST_P(TrainOnTwoGpus, EndTogetherWithTheNameOfTheRankThatFails) {
   }
 }
 
-TEST_P(TrainOnTwoGpus, TakeThePlansMemoryAndTheRoomOfNcclAtEveryStage) {
+TEST_P(TrainOnTwoGpus, TakeThePlansMemoryAndWhatJoiningTookAtEveryStage) {
   const RunnableCase made = complete_case("killed_in_save", {.zero_stage = 0});
   for (const int stage : {0, 1, 2, 3}) {
     SCOPED_TRACE(testing::Message() << "stage " << stage);
@@ -140,12 +140,14 @@ TEST_P(TrainOnTwoGpus, TakeThePlansMemoryAndTheRoomOfNcclAtEveryStage) {
     for (const auto& rank : memory["ranks"]) {
       const auto& device = rank["spaces"]["device"];
       const double planned = device["planned_peak_bytes"].get<double>();
-      // The driver gives whole pages of 2 MiB; connections of NCCL have their room beside the plan (0016).
-      constexpr double page = 2.0 * 1024 * 1024;
-      constexpr double room_of_nccl = 768.0 * 1024 * 1024;
+      // Beside the arena the driver loads code of its own (2 to 6 MiB seen) and gives whole pages of 2 MiB. Copies between
+      // GPUs take nothing, NCCL all of its memory before the plan.
+      constexpr double taken_by_driver = 16.0 * 1024 * 1024;
       const double measured = device["measured_peak_bytes"].get<double>();
+      const bool is_joined_by_nccl = GetParam() == Ranks::processes;
+      EXPECT_EQ(device.value("joining_bytes", 0.0) > taken_by_driver, is_joined_by_nccl);
       EXPECT_GE(measured, planned) << memory.dump(1);
-      EXPECT_LE(measured, planned + page + room_of_nccl) << memory.dump(1);
+      EXPECT_LE(measured, planned + taken_by_driver) << memory.dump(1);
     }
   }
 }
