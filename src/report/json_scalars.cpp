@@ -1,5 +1,6 @@
 #include "report/json_scalars.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -7,6 +8,33 @@
 namespace underkeel::report {
 
 namespace {
+
+/// Python's words for figures that are none, outside of strings, as null.
+std::string with_nulls(std::string_view text) {
+  std::string made;
+  made.reserve(text.size() + 64);
+  bool is_in_string = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    std::size_t length = 1;
+    if (is_in_string && rest[0] == '\\') {
+      length = std::min<std::size_t>(2, rest.size());
+    } else if (rest[0] == '"') {
+      is_in_string = !is_in_string;
+    } else if (!is_in_string) {
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (!rest.starts_with(word)) continue;
+        made += "null";
+        at += word.size();
+        length = 0;
+        break;
+      }
+    }
+    made.append(rest.substr(0, length));
+    at += length;
+  }
+  return made;
+}
 
 class Scalars final : public io::JsonVisitor {
  public:
@@ -30,7 +58,10 @@ Result<void> for_each_scalar(
     std::string_view text, const std::string& where,
     const std::function<void(io::JsonPath, const io::JsonScalar&)>& visit) {
   Scalars scalars(visit);
-  return io::read_strict_json(text, where, scalars);
+  const bool has_none =
+      text.find("NaN") != std::string_view::npos || text.find("Infinity") != std::string_view::npos;
+  if (!has_none) return io::read_strict_json(text, where, scalars);
+  return io::read_strict_json(with_nulls(text), where, scalars);
 }
 
 std::optional<double> number_of(const io::JsonScalar& value) {

@@ -12,7 +12,8 @@
 
 namespace underkeel::report {
 
-/// Calls visit(path, value) for every scalar of `text`.
+/// Calls visit(path, value) for every scalar of `text`. NaN, Infinity and -Infinity, which Python writes where a figure is
+/// none, count as null.
 /// Errors: bad_file when it is not strict JSON, or is nested deeper than what is read here.
 Result<void> for_each_scalar(std::string_view text, const std::string& where,
                              const std::function<void(io::JsonPath, const io::JsonScalar&)>& visit);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "report/json_scalars.h"
 #include "report/memory_file.h"
@@ -94,6 +95,12 @@ Result<RunFolder> RunFolder::open(io::FileSystem& files, const std::string& fold
 
 void RunFolder::refresh() {
   record_.remarks.clear();
+  const auto folder = files_->stat(record_.folder);
+  if (!folder || !*folder) {
+    record_.remarks.push_back(
+        fmt::format("{} is not there any more: this is what was last read of it", record_.folder));
+    return;
+  }
   record_.memory.reset();
   record_.values.clear();
   const auto is_there = [&](const char* name) {
@@ -147,7 +154,7 @@ void RunFolder::read_lines() {
   if (!read) record_.remarks.push_back(name + " was not read: " + sentence(read.error()));
   if (bad_lines_ > 0)
     record_.remarks.push_back(fmt::format(
-        "{}: {} of {} lines are no JSON objects and were passed over; the first: {}", name,
+        "{}: {} of {} lines are no events of a run and were passed over; the first: {}", name,
         format_count(bad_lines_), format_count(lines_.line_count()), first_bad_line_));
   if (lines_.too_long_count() > 0)
     record_.remarks.push_back(fmt::format(
@@ -164,7 +171,9 @@ void RunFolder::take_line(std::string_view text) {
   if (!read) {
     if (++bad_lines_ == 1) first_bad_line_ = sentence(read.error());
   } else if (record_.curve_source == "events.jsonl") {
-    take_event(*read);
+    if (!take_event(*read) && ++bad_lines_ == 1)
+      first_bad_line_ = fmt::format("no step of `{}` (line {})", printable(read->text("event")),
+                                    lines_.line_count());
   } else {
     take_log_entry(*read);
   }
@@ -178,17 +187,19 @@ void RunFolder::forget_curves() {
   record_.step_count = 0;
   record_.total_steps.reset();
   record_.state = RunState::unknown;
+  record_.last_event_s = 0;
   bad_lines_ = 0;
 }
 
-void RunFolder::take_event(const LogLine& line) {
+bool RunFolder::take_event(const LogLine& line) {
   const std::string event = line.text("event");
-  const std::int64_t step = line.count("step").value_or(0);
+  const auto read_step = line.count("step");
+  // Of no step it must not count as of step 0: all later ones would be thrown away.
+  if (!read_step) return event.empty();
+  const std::int64_t step = *read_step;
   if (line.has("time")) record_.last_event_s = line.number("time");
   if (event == "begin" || event == "resume") {
-    drop_after(step);
-    record_.state = RunState::unfinished;
-    record_.total_steps = line.count("total_steps");
+    begin_at(step, line.count("total_steps"));
   } else if (event == "step") {
     record_.state = RunState::unfinished;
     add_step({.step = step,
@@ -205,7 +216,7 @@ void RunFolder::take_event(const LogLine& line) {
   } else if (event == "save_end") {
     const auto same = [&](const SavePoint& save) { return save.step == step && !save.is_complete; };
     auto found = std::find_if(record_.saves.rbegin(), record_.saves.rend(), same);
-    if (found == record_.saves.rend()) return;
+    if (found == record_.saves.rend()) return true;
     *found = {.step = step,
               .folder = line.text("folder"),
               .size_bytes = line.count("bytes").value_or(0),
@@ -220,6 +231,15 @@ void RunFolder::take_event(const LogLine& line) {
   } else if (event == "notice" && record_.notices.size() < most_notices) {
     record_.notices.push_back(fmt::format("step {}: {}", step, line.text("text")));
   }
+  return true;
+}
+
+// What came of later steps than this one is made again.
+void RunFolder::begin_at(std::int64_t step, std::optional<std::int64_t> total_steps) {
+  drop_after(step);
+  std::erase_if(record_.saves, [&](const SavePoint& save) { return save.step > step; });
+  record_.state = RunState::unfinished;
+  record_.total_steps = total_steps;
 }
 
 void RunFolder::take_log_entry(const LogLine& line) {

@@ -31,11 +31,13 @@ class RunFolder {
   void read_memory();
   void read_values();
   void take_line(std::string_view text);
-  void take_event(const LogLine& line);
+  /// Whether it is an event of this program, or one that says nothing here.
+  bool take_event(const LogLine& line);
   void take_log_entry(const LogLine& line);
   void add_step(const StepPoint& point);
   void add_evaluation(const EvaluationPoint& point);
   void drop_after(std::int64_t step);
+  void begin_at(std::int64_t step, std::optional<std::int64_t> total_steps);
   void forget_curves();
   void thin_out();
   /// The text of a small file; nothing when it is not there or cannot be read, which is remarked.

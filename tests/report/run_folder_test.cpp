@@ -115,6 +115,69 @@ TEST_F(RunFolders, FollowsAFileThatGrowsAndIsReplaced) {
   EXPECT_EQ(folder.record().steps[0].loss, 7);
 }
 
+TEST_F(RunFolders, ReadsALongerFileThatTookTheOthersPlaceFromItsBeginning) {
+  put("events.jsonl", step_line(1, 4) + step_line(2, 3));
+  RunFolder folder = opened();
+  folder.refresh();
+
+  put("events.jsonl", step_line(1, 7) + step_line(2, 6) + step_line(3, 5) + step_line(4, 2));
+  folder.refresh();
+
+  EXPECT_THAT(steps_of(folder.record()), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(folder.record().steps[0].loss, 7);
+  EXPECT_EQ(folder.record().steps[1].loss, 6);
+}
+
+TEST_F(RunFolders, KeepsWhatWasReadOfAFolderThatIsGone) {
+  const test::TemporaryFolder outer;
+  const auto path = outer / "run";
+  write_text(path / "events.jsonl", step_line(1, 4));
+  RunFolder folder = value_of(RunFolder::open(files_, path.string()));
+  folder.refresh();
+
+  std::filesystem::remove_all(path);
+  folder.refresh();
+
+  EXPECT_THAT(steps_of(folder.record()), ElementsAre(1));
+  EXPECT_THAT(folder.record().remarks,
+              ElementsAre(HasSubstr("run is not there any more: this is what was last read")));
+
+  write_text(path / "events.jsonl", step_line(1, 5) + step_line(2, 3));
+  folder.refresh();
+  EXPECT_THAT(steps_of(folder.record()), ElementsAre(1, 2));
+  EXPECT_EQ(folder.record().steps[0].loss, 5);
+}
+
+TEST_F(RunFolders, SavesOfStepsThatAreMadeAgainAreForgotten) {
+  const auto save_line = [](int step) {
+    return fmt::format(
+        "{{\"event\": \"save_begin\", \"step\": {}, \"folder\": \"checkpoint-{}\"}}\n", step, step);
+  };
+  put("events.jsonl", step_line(1, 4) + save_line(1) + step_line(2, 3) + save_line(2) +
+                          "{\"event\": \"resume\", \"step\": 1, \"total_steps\": 3}\n" +
+                          step_line(2, 3) + save_line(2));
+
+  const RunRecord record = read();
+
+  ASSERT_EQ(record.saves.size(), 2u);
+  EXPECT_EQ(record.saves[1].step, 2);
+}
+
+// The Trainer writes a gradient norm that is none as Python does.
+TEST_F(RunFolders, FiguresThatAreNoneEndNoCurve) {
+  put("trainer_state.json",
+      R"({"log_history": [{"step": 1, "loss": 4.5, "grad_norm": NaN, "note": "NaN, \"Infinity"},
+          {"step": 2, "loss": NaN, "grad_norm": -Infinity}, {"step": 3, "loss": 3.5, "grad_norm": Infinity}],
+          "max_steps": 9})");
+
+  const RunRecord record = read();
+
+  EXPECT_EQ(record.total_steps, 9);
+  EXPECT_THAT(steps_of(record), ElementsAre(1, 3));
+  EXPECT_TRUE(std::isnan(record.steps[0].gradient_norm));
+  EXPECT_THAT(record.remarks, ::testing::Not(Contains(HasSubstr("read in part"))));
+}
+
 TEST_F(RunFolders, ReadsTheLogOfLlamaFactory) {
   put("trainer_log.jsonl",
       "{\"current_steps\": 5, \"total_steps\": 20, \"loss\": 1.5, \"lr\": 1e-05, \"epoch\": 0.25, "
@@ -188,7 +251,7 @@ TEST_F(RunFolders, BrokenFilesAreRemarksAndTheRestIsShown) {
   EXPECT_THAT(
       record.remarks,
       Contains(HasSubstr(
-          "events.jsonl: 3 of 6 lines are no JSON objects and were passed over; the first: ")));
+          "events.jsonl: 3 of 6 lines are no events of a run and were passed over; the first: ")));
   EXPECT_THAT(record.remarks, Contains(HasSubstr("memory.json was not read: ")));
   EXPECT_THAT(record.remarks, Contains(HasSubstr("training_args.json was read in part: ")));
   EXPECT_FALSE(record.memory);
@@ -196,18 +259,21 @@ TEST_F(RunFolders, BrokenFilesAreRemarksAndTheRestIsShown) {
 }
 
 TEST_F(RunFolders, FieldsOfOtherKindsAreNoFigures) {
-  put("events.jsonl",
-      "{\"event\": 7, \"step\": 1}\n"
-      "{\"event\": \"step\", \"step\": \"one\", \"loss\": null}\n"
-      "{\"event\": \"step\", \"step\": -5, \"loss\": {\"a\": 1}}\n"
-      "{\"event\": \"step\", \"step\": 1e300, \"loss\": 1}\n");
+  put("events.jsonl", step_line(1, 4) + step_line(2, 3) +
+                          "{\"event\": 7, \"step\": 1}\n"
+                          "{\"event\": \"step\", \"step\": \"one\", \"loss\": null}\n"
+                          "{\"event\": \"step\", \"step\": -5, \"loss\": {\"a\": 1}}\n"
+                          "{\"event\": \"step\", \"step\": 1e300, \"loss\": 1}\n");
   put("memory.json",
       R"({"ranks": [[], {}, 7, {"rank": "x", "spaces": {"device": {"planned_peak_bytes": -1,
                          "measured_peak_bytes": 1e9}}}]})");
 
   const RunRecord record = read();
 
-  for (const StepPoint& point : record.steps) EXPECT_GE(point.step, 0);
+  EXPECT_THAT(steps_of(record), ElementsAre(1, 2)) << "kept";
+  EXPECT_THAT(record.remarks, Contains(HasSubstr("3 of 6 lines are no events of a run and were "
+                                                 "passed over; the first: no step of `step` "
+                                                 "(line 4)")));
   ASSERT_TRUE(record.memory);
   const json shown = json::parse(to_json(record));
   EXPECT_EQ(shown["memory"]["ranks"][0]["spaces"][0]["measured"], nullptr);
