@@ -51,7 +51,7 @@ std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
   for (const plan::Decision& decision : plan.decisions) {
     text += fmt::format("decided: {} = {}: {}", decision.subject, decision.value, decision.reason);
     for (const plan::Alternative& other : decision.alternatives)
-      text += fmt::format("; {} {}", other.value, other.effect);
+      text += fmt::format("; or {}: {}", other.value, other.effect);
     text += "\n";
   }
   return text;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "planner/best_fit.h"
+#include "planner/search_grid.h"
 #include "run_length.h"
 #include "simulate/simulate.h"
 #include "spec/value.h"
@@ -36,6 +37,11 @@ std::vector<std::string> not_searched(const planner::FitQuestion& question, cons
                   question.run.sequences_per_micro_batch * question.run.accumulation_steps *
                       question.placement.world_size),
       "bucket sizes: the forecast of times does not depend on them"};
+  const planner::MicroBatches batches = planner::micro_batches_to_search(question);
+  const auto tried_count = static_cast<std::int64_t>(batches.tried.size());
+  if (batches.passed_over > 0)
+    said.push_back(fmt::format("{} of {} micro-batches: they lie between those that are tried",
+                               batches.passed_over, batches.passed_over + tried_count));
   if (words.nvme_bytes)
     said.push_back(
         fmt::format("nvme={}: nothing of a run lies there yet", format_bytes(*words.nvme_bytes)));
@@ -168,11 +174,15 @@ std::string rate_text(double steps_per_hour) {
                               : format_count(std::llround(steps_per_hour));
 }
 
+/// A line for the choice and one for each alternative.
 std::string choice_text(const plan::Decision& choice) {
-  std::string text = fmt::format("  {} {}: {}", choice.subject, choice.value, choice.reason);
+  std::string text = fmt::format("  {} {}: {}\n", choice.subject, choice.value, choice.reason);
+  std::size_t width = 0;
   for (const plan::Alternative& other : choice.alternatives)
-    text += fmt::format("; {}: {}", other.value, other.effect);
-  return text + "\n";
+    width = std::max(width, other.value.size());
+  for (const plan::Alternative& other : choice.alternatives)
+    text += fmt::format("      {:{}}  {}\n", other.value, width, other.effect);
+  return text;
 }
 
 std::string plural(std::string_view what, std::int64_t count) {

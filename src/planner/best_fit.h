@@ -65,9 +65,4 @@ constexpr std::size_t most_fitting_runs = 6;
 BestFit find_best_fit(const FitQuestion& question, const PredictTimes& predict,
                       const AskDisk& ask_disk = {});
 
-/// The grid that is searched, evaluation batches left as they are.
-std::vector<Settings> settings_to_search(const FitQuestion& question);
-/// Evaluation batches that are tried where the run's own does not fit: it and its divisors, largest first.
-std::vector<std::int64_t> evaluation_batches_to_search(const FitQuestion& question);
-
 }  // namespace underkeel::planner

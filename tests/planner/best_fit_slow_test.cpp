@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "planner/best_fit.h"
+#include "planner/search_grid.h"
 #include "simulate/simulate.h"
 #include "support/model_folder.h"
 #include "support/temporary_folder.h"
