@@ -92,18 +92,11 @@ const Key* find_key(std::span<const Key> table, std::string_view name) {
   return at == table.end() ? nullptr : &*at;
 }
 
-std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& c : made)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return made;
-}
-
 bool is_choice(std::string_view choices, std::string_view text) {
-  const std::string wanted = lower(text);
+  const std::string wanted = lower_case(text);
   while (!choices.empty()) {
     const std::size_t end = std::min(choices.find('|'), choices.size());
-    if (lower(choices.substr(0, end)) == wanted) return true;
+    if (lower_case(choices.substr(0, end)) == wanted) return true;
     choices.remove_prefix(std::min(end + 1, choices.size()));
   }
   return false;
@@ -233,7 +226,7 @@ class AccelerateRules {
 
   void check_type(const Value& section) {
     const auto type = text_at(document_.root, "distributed_type");
-    if (section.entries.empty() || (type && lower(*type) == "deepspeed")) return;
+    if (section.entries.empty() || (type && lower_case(*type) == "deepspeed")) return;
     tell("accelerate-without-deepspeed", Severity::warning, "distributed_type",
          line_of(document_.root, "distributed_type"), {{"type", type.value_or("@not-given")}});
   }

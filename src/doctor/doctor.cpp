@@ -9,6 +9,7 @@
 #include "doctor/accelerate_rules.h"
 #include "doctor/advice_rules.h"
 #include "doctor/config_rules.h"
+#include "doctor/conflict_rules.h"
 #include "doctor/data_rules.h"
 #include "doctor/disk.h"
 #include "doctor/folder_rules.h"
@@ -234,6 +235,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
     findings.push_back({.id = "unread-not-compared", .severity = Severity::warning});
   tell_too_many_ranks(inputs, findings);
   if (inputs.run) tell_other_ranks(inputs, findings);
+  append(findings, check_conflicts(inputs));
   if (inputs.accelerate) append(findings, check_accelerate(*inputs.accelerate));
   if (inputs.deepspeed) {
     const std::vector<Finding> of_keys =

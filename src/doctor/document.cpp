@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include "doctor/log_content.h"
 #include "doctor/log_reader.h"
 #include "doctor/obstacle.h"
-#include "spec/fields.h"
 #include "spec/json_reader.h"
 #include "spec/text_file.h"
 #include "spec/yaml_reader.h"
@@ -154,10 +152,7 @@ bool is_weights(std::string_view beginning) {
 }
 
 std::string lower_extension(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
+  return lower_case(path.extension().string());
 }
 
 /// A list of objects, whole or cut short; a log may begin with a bracket too.
@@ -434,66 +429,6 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
     tell(findings, "file-unrecognised", Severity::warning, document, {});
   return document;
-}
-
-const Value* value_at(const Value& root, std::string_view path) {
-  const Value* value = &root;
-  while (value != nullptr && !path.empty()) {
-    const std::size_t dot = path.find('.');
-    value = value->find(path.substr(0, dot));
-    if (dot == std::string_view::npos) break;
-    path.remove_prefix(dot + 1);
-  }
-  return value;
-}
-
-std::optional<double> number_at(const Value& root, std::string_view path) {
-  const Value* value = value_at(root, path);
-  const auto number = value == nullptr ? std::nullopt : spec::to_double(*value);
-  return number && std::abs(*number) <= most_number ? number : std::nullopt;
-}
-
-std::optional<std::int64_t> whole_at(const Value& root, std::string_view path) {
-  const Value* value = value_at(root, path);
-  const auto whole = value == nullptr ? std::nullopt : spec::to_integer(*value);
-  return whole && *whole <= most_count && *whole >= -most_count ? whole : std::nullopt;
-}
-
-std::optional<std::int64_t> lax_whole_at(const Value& root, std::string_view path) {
-  const Value* value = value_at(root, path);
-  if (value != nullptr && value->kind == ValueKind::boolean) return value->boolean ? 1 : 0;
-  return whole_at(root, path);
-}
-
-std::optional<bool> truth_at(const Value& root, std::string_view path) {
-  const Value* value = value_at(root, path);
-  if (value == nullptr) return std::nullopt;
-  if (value->kind == ValueKind::boolean) return value->boolean;
-  if (value->kind == ValueKind::text) return spec::parse_boolean(value->text);
-  if (const auto number = spec::to_double(*value)) return *number != 0;
-  return std::nullopt;
-}
-
-std::optional<std::string> text_at(const Value& root, std::string_view path) {
-  const Value* value = value_at(root, path);
-  if (value == nullptr || value->kind != ValueKind::text || value->text == "auto")
-    return std::nullopt;
-  return value->text;
-}
-
-bool is_auto_at(const Value& root, std::string_view path) {
-  const Value* value = value_at(root, path);
-  return value != nullptr && value->kind == ValueKind::text && value->text == "auto";
-}
-
-int line_of(const Value& root, std::string_view path) {
-  const std::size_t dot = path.rfind('.');
-  const Value* parent = dot == std::string_view::npos ? &root : value_at(root, path.substr(0, dot));
-  const std::string_view key = dot == std::string_view::npos ? path : path.substr(dot + 1);
-  if (parent == nullptr) return 0;
-  for (const spec::Entry& entry : parent->entries)
-    if (entry.key == key) return entry.key_place.line;
-  return 0;
 }
 
 }  // namespace underkeel::doctor

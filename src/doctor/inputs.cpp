@@ -1,7 +1,6 @@
 #include "doctor/inputs.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -100,9 +99,7 @@ class Gatherer {
   static bool is_lost_machine(const Document& document) {
     if (document.kind == FileKind::hardware) return document.is_unread;
     if (document.kind != FileKind::unknown) return false;
-    std::string name = document.file;
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string name = lower_case(document.file);
     return name.find("hardware") != std::string::npos || name.find("machine") != std::string::npos;
   }
 
@@ -210,23 +207,7 @@ class Gatherer {
   void follow_run_file() {
     if (!inputs_.run) return;
     const spec::Value& root = inputs_.run->root;
-    if (!inputs_.deepspeed) {
-      const spec::Value* named = value_at(root, "deepspeed");
-      if (named != nullptr && named->kind == ValueKind::mapping) {
-        inputs_.deepspeed = config_in_run_file(*named);
-      } else if (named != nullptr && named->kind == ValueKind::text) {
-        const fs::path file = resolved(named->text);
-        std::error_code status;
-        for (const fs::path& unread : unread_paths_)
-          if (fs::equivalent(unread, file, status)) return;  // told already
-        Document document = open_document(file, findings_);
-        if (document.is_unread) inputs_.has_unread = true;
-        if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
-          document.kind = FileKind::deepspeed_config;  // the run file says what it is
-        if (document.kind == FileKind::deepspeed_config && !document.is_unread)
-          inputs_.deepspeed = std::move(document);
-      }
-    }
+    follow_config(root);
     follow_checkpoint(root);
     if (inputs_.model || inputs_.model_is_refused) return;
     if (const auto name = text_at(root, "model_name_or_path")) {
@@ -238,6 +219,33 @@ class Gatherer {
         if (fs::exists(config, status)) read_model(config, *folder);
       }
     }
+  }
+
+  /// What the run names or holds, unless another config was given: then the answer is about that one.
+  void follow_config(const spec::Value& root) {
+    const spec::Value* named = value_at(root, "deepspeed");
+    std::optional<Document> own;
+    if (named != nullptr && named->kind == ValueKind::mapping) {
+      own = config_in_run_file(*named);
+    } else if (named != nullptr && named->kind == ValueKind::text) {
+      const fs::path file = resolved(named->text);
+      std::error_code status;
+      if (inputs_.deepspeed &&
+          (!fs::exists(file, status) || fs::equivalent(file, inputs_.deepspeed->path, status)))
+        return;  // it is the one that was given, or that one stands for it
+      for (const fs::path& unread : unread_paths_)
+        if (fs::equivalent(unread, file, status)) return;  // told already
+      std::vector<Finding> of_other;
+      const bool is_asked_about = !inputs_.deepspeed;
+      Document document = open_document(file, is_asked_about ? findings_ : of_other);
+      if (document.is_unread && is_asked_about) inputs_.has_unread = true;
+      if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
+        document.kind = FileKind::deepspeed_config;  // the run file says what it is
+      if (document.kind == FileKind::deepspeed_config && !document.is_unread)
+        own = std::move(document);
+    }
+    if (!own) return;
+    (inputs_.deepspeed ? inputs_.passed_over : inputs_.deepspeed) = std::move(own);
   }
 
   Document config_in_run_file(spec::Value root) const {

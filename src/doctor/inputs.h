@@ -55,6 +55,8 @@ struct Ranks {
 
 struct Inputs {
   std::optional<Document> deepspeed;
+  std::optional<Document>
+      passed_over;  // the config that the run file names, where another was given
   std::optional<Document> run;
   std::optional<Document> exporting;
   std::optional<Document> accelerate;

@@ -7,17 +7,12 @@
 #include <fmt/format.h>
 
 #include "doctor/config_rules.h"
+#include "doctor/document.h"
 
 namespace underkeel::doctor {
 namespace {
 
 using spec::Value;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 constexpr std::array<std::string_view, 12> own_optimizers = {
     "adam",       "adamw",      "lamb",        "lion",   "adagrad", "muon",
@@ -93,7 +88,7 @@ class OptimizerRules {
   void check_optimizer() {
     const auto type = text_at(root_, "optimizer.type");
     if (!type) return tell("optimizer-without-type", Severity::error, "optimizer.type");
-    const std::string name = lower(*type);
+    const std::string name = lower_case(*type);
     const auto is_in = [&](const auto& list) {
       return std::find(list.begin(), list.end(), name) != list.end();
     };

@@ -279,9 +279,18 @@ class OwnEngine {
     return true;
   }
 
+  /// No model has so many layers, and an answer has no time for them.
+  bool is_too_deep() {
+    constexpr std::int64_t most_layers = 400;
+    if (inputs_.model->layers <= most_layers) return false;
+    tell("underkeel-not-planned", Severity::info, "num_hidden_layers",
+         {{"layers", fmt::format("{}", inputs_.model->layers)}});
+    return true;
+  }
+
   void plan(spec::RunConfig run) {
     const planner::FitQuestion question = fit_question(run);
-    if (is_hopeless(question)) return;
+    if (is_hopeless(question) || is_too_deep()) return;
     const spec::HardwareSpec& machine = question.machine;
     const plan::Plan plan = planner::make_plan_on(question);
     const planner::Room room = planner::room_of(run, machine, question.placement);

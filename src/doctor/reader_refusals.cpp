@@ -210,6 +210,7 @@ constexpr std::array sentences = {
     Text{"true or false is wanted, text {} was found", "应为 true 或 false，找到文本 {}"},
     Text{"a DeepSpeed config", "DeepSpeed 配置"},
     Text{"text or a list of texts is wanted, {} was found", "应为文本或文本列表，找到 {}"},
+    Text{"a mapping of {} key", "{} 个键的映射"},
     Text{"a mapping of {} keys", "{} 个键的映射"},
     Text{"{} has no keys below it", "{} 之下没有键"},
     Text{"a run file is a mapping of keys, {} was found", "训练文件应为键的映射，找到 {}"},

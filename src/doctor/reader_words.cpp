@@ -119,6 +119,8 @@ constexpr std::array sentences = {
     Text{"cannot open: {}", "无法打开：{}"},
     Text{"there is no such file", "没有这个文件"},
     // What begins as others do comes last.
+    Text{"a list {}", "列表 {}"},
+    Text{"a number {}", "数字 {}"},
     Text{"{} (command line)", "{}（命令行）"},
     Text{"supported are {}", "支持 {}"},
     Text{"supported is {}", "支持 {}"},
@@ -136,21 +138,22 @@ std::optional<std::vector<std::string_view>> holes_of(std::string_view pattern,
   if (!text.starts_with(pattern.substr(0, first))) return std::nullopt;
   text.remove_prefix(first);
   pattern.remove_prefix(first + 2);
-  while (!text.empty()) {
+  while (true) {
     const std::size_t next = pattern.find("{}");
     const std::string_view words = pattern.substr(0, next);
     if (next == std::string_view::npos) {
-      if (text.size() <= words.size() || !text.ends_with(words)) return std::nullopt;
+      const std::size_t least = words.starts_with('`') ? 0 : 1;
+      if (text.size() < words.size() + least || !text.ends_with(words)) return std::nullopt;
       holes.push_back(text.substr(0, text.size() - words.size()));
       return holes;
     }
-    const std::size_t end = text.find(words, 1);  // a hole is never empty
+    // A hole is empty in quotes alone.
+    const std::size_t end = text.find(words, words.starts_with('`') ? 0 : 1);
     if (end == std::string_view::npos) return std::nullopt;
     holes.push_back(text.substr(0, end));
     text.remove_prefix(end + words.size());
     pattern.remove_prefix(next + 2);
   }
-  return std::nullopt;
 }
 
 bool is_small_letter(char c) {
@@ -252,7 +255,11 @@ std::string line_of_report(std::string_view line) {
   line.remove_prefix(2);
   const std::size_t colon = line.find(": ");
   if (colon == std::string_view::npos) return "  " + in_chinese(line);
-  return "  " + in_chinese(line.substr(0, colon)) + "：" + in_chinese(line.substr(colon + 2));
+  const std::string_view key = line.substr(0, colon);
+  const std::size_t place = std::min(key.find(" ("), key.size());
+  return "  `" + std::string(key.substr(0, place)) + "`" +
+         (place < key.size() ? in_chinese("x" + std::string(key.substr(place))).substr(1) : "") +
+         "：" + in_chinese(line.substr(colon + 2));
 }
 
 // Longer ones are no sentence of a reader, and no report of several lines.

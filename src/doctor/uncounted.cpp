@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "doctor/config_rules.h"
+#include "doctor/document.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -20,12 +21,6 @@ bool is_plain_adam(const std::string& name) {
 constexpr Bound without_moments = {.of_moments = false};
 constexpr Bound of_device_alone = {.of_host = false};
 constexpr Bound no_bound = {.of_device = false, .of_host = false};
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 }  // namespace
 
@@ -50,7 +45,7 @@ std::vector<Uncounted> uncounted_settings(const Inputs& inputs) {
     found.push_back({inputs.deepspeed->file, std::string(key), value_at(config, key)->text,
                      std::string(why), bound});
   };
-  if (type && lower(*type) != "adam" && lower(*type) != "adamw")
+  if (type && lower_case(*type) != "adam" && lower_case(*type) != "adamw")
     add("optimizer.type", "@uncounted.optimizer", without_moments);
   const auto above = [&](std::string_view key, double neutral) {
     return number_at(config, key).value_or(neutral) > neutral;

@@ -54,6 +54,10 @@ std::string slot_text(const Finding& finding, std::string_view name, Language la
   const std::string text =
       is_said ? printable_lines(slot->text) : printable(slot->text, any_length);
   if (is_said && language == Language::chinese && !text.starts_with('@')) return in_chinese(text);
+  // A value that has no words of its own: what it is.
+  if ((name == "found" || name == "value") && language == Language::chinese &&
+      text.starts_with("a mapping of "))
+    return in_chinese(text);
   return with_phrases(text, language);
 }
 
@@ -66,6 +70,7 @@ constexpr Counted counted[] = {
     {"GPUs", "GPU"},
     {"nodes", "node"},
     {"keys", "key"},
+    {"layers", "layer"},
     {"copies", "copy"},
     {"tensors", "tensor"},
     {"parameters", "parameter"},

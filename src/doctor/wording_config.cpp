@@ -303,6 +303,11 @@ constexpr std::array wordings = {
          "gpu_mem_gib",
          "请在此处写 hardware.yaml，其中有 host_ram_gib；有 GPU 时还有 gpus_per_node 和 "
          "gpu_mem_gib"}},
+    Wording{
+        "underkeel-not-planned",
+        {"with {layers} layers the model is not planned here: that takes longer than an answer may",
+         "{layers} 层的模型不在这里规划：所需时间超过一次回答"},
+        {"ask underkeel plan", "请用 underkeel plan"}},
     Wording{"underkeel-machine-unread",
             {"the machine description could not be read, so no plan is judged: this machine's "
              "memory is not what was asked about",

@@ -62,7 +62,8 @@ std::string shown(const Value& value) {
       return text + "]";
     }
     case ValueKind::mapping:
-      return fmt::format("a mapping of {} keys", value.entries.size());
+      return fmt::format("a mapping of {} key{}", value.entries.size(),
+                         value.entries.size() == 1 ? "" : "s");
   }
   return "?";
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "doctor/doctor.h"
+#include "doctor/key_tables.h"
 #include "doctor/reader_words.h"
 
 namespace underkeel::doctor {
@@ -47,6 +48,8 @@ inline const std::set<std::string>& words_of_the_trade() {
     const auto add = [&](std::string_view text) {
       for (std::string& word : plain_words(text)) all.insert(std::move(word));
     };
+    for (const SectionTable& table : section_tables())  // keys: timers, wandb
+      for (const KeyRule& rule : table.keys) all.emplace(rule.key);
     for (const auto& table : all_wordings())
       for (const Wording& wording : table) {
         add(wording.message.chinese);

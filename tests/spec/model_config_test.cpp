@@ -279,7 +279,7 @@ TEST(ModelConfig, RefusesByNameWhatItCannotHonour) {
        "activation `gelu_pytorch_tanh` is not supported"},
       {llama(R"("attention_dropout": 0.1)"), "dropout in attention (0.1) is not supported"},
       {llama(R"("quantization_config": {"quant_method": "bitsandbytes"})"),
-       "quantised weights in the base model (a mapping of 1 keys) is not supported"},
+       "quantised weights in the base model (a mapping of 1 key) is not supported"},
       {llama(R"("final_logit_softcapping": 30.0)"), "soft-capping of logits (30.0)"},
       {llama(R"("attn_logit_softcapping": 50.0)"), "soft-capping of attention scores (50.0)"},
       {llama(R"("partial_rotary_factor": 0.5)"), "rotating only a part of each head (0.5)"},
