@@ -16,7 +16,9 @@ std::string error_text(const Error& error) {
 }
 
 Error parse_error_text(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object())  // it has come to another call
+    return {ErrorCode::peer_lost, text, "", "look for the first error of the other ranks"};
   return {static_cast<ErrorCode>(json["code"].get<int>()), json["what"], json["where"],
           json["fix"]};
 }

@@ -20,7 +20,7 @@ struct SumHome {
   bool adds = false;
 };
 
-/// One rank's end. Calls return once queued; all ranks make the same calls in the same order, on one queue.
+/// One rank's end. Calls return once queued (of the host link once done); all ranks make the same calls in the same order, on one queue.
 /// Views lie in this rank's device memory. check() and abort() may be called from any thread.
 /// Errors:  io with the library's words.
 class DeviceCollectives {
@@ -49,19 +49,26 @@ class DeviceCollectives {
 };
 
 /// How bytes get from GPU to GPU; the bits are the same. Copies: ranks are threads of this process, and their GPUs reach one
-/// another's memory.
-enum class GpuLink { copies, nccl };
+/// another's memory. Host: through host memory and a Communicator; slow, and the only one for ranks that share a GPU.
+enum class GpuLink { copies, nccl, host };
 
-/// What join_gpus() takes for `rank_count` ranks, each with the GPU of its number. UNDERKEEL_GPU_LINK=nccl asks for NCCL
-/// everywhere.
+/// What join_gpus() takes for `rank_count` ranks, each with the GPU of its number. UNDERKEEL_GPU_LINK asks for `nccl` or
+/// `host` everywhere.
 /// Errors:  bad_config for another word; those of device::find_gpus().
 Result<GpuLink> link_of_gpus(bool ranks_are_threads, int rank_count);
 
 /// Joins the GPUs of the ranks of `control`, each rank's on its calling thread. What the link takes of a card's memory is
-/// taken when this returns; meanwhile 64 MiB more are held. Collective.
-/// Errors:  those of link_of_gpus(), make_peers(), make_nccl(); does_not_fit.
-Result<std::unique_ptr<DeviceCollectives>> join_gpus(Communicator& control,
+/// taken when this returns; meanwhile 64 MiB more are held. `through`: a group of the same ranks that nothing else uses
+/// while these GPUs are joined. Collective.
+/// Errors:  those of link_of_gpus(), make_peers(), make_nccl(), of any rank; bad_config for ranks with different links; does_not_fit.
+Result<std::unique_ptr<DeviceCollectives>> join_gpus(Communicator& control, Communicator& through,
                                                      std::shared_ptr<device::Gpu> gpu);
+
+/// Bytes go through host memory and `group`, which must outlive the result; ranks may share a GPU. 4 MiB of pinned memory a
+/// rank of the group. A call returns when it is done.
+/// Errors:  io with the driver's words.
+Result<std::unique_ptr<DeviceCollectives>> make_through_host(Communicator& group,
+                                                             std::shared_ptr<device::Gpu> gpu);
 
 /// For ranks that are threads of this process. Copies run on the GPUs' copy engines, beside kernels; events order them. A
 /// call waits until all ranks have queued theirs; nothing waits for a GPU. Collective.

@@ -15,7 +15,7 @@ namespace {
 
 using plan::MemorySpace;
 
-// A CUDA context takes 527 MiB; cuBLASLt, NCCL and page-locking the rest.
+// A CUDA context takes 527 MiB; cuBLASLt and page-locking the rest.
 constexpr std::int64_t gpu_reserve_bytes = gibibyte;
 // Resident after start-up and the first step, without arenas: code and libraries (MPI's among them),
 // heap of tokeniser and data.
@@ -111,7 +111,8 @@ Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
                           format_bytes(machine.gpu_mem_bytes), format_bytes(gpu_reserve_bytes))};
   if (run.device_budget_bytes) {
     // On a GPU the budget is for all that the run takes of the card, as the card's own memory is.
-    const std::int64_t reserve_bytes = room.device_is_host ? 0 : gpu_reserve_bytes;
+    const std::int64_t reserve_bytes =
+        room.device_is_host ? 0 : gpu_reserve_bytes + machine.gpu_joining_bytes;
     const std::int64_t budget_bytes =
         std::max<std::int64_t>(0, *run.device_budget_bytes - reserve_bytes);
     if (!device || budget_bytes < device->size_bytes)
@@ -119,8 +120,9 @@ Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
           budget_bytes,
           reserve_bytes == 0
               ? std::string("underkeel.memory.device")
-              : fmt::format("underkeel.memory.device: {} less {} for the GPU's driver",
-                            format_bytes(*run.device_budget_bytes), format_bytes(reserve_bytes))};
+              : fmt::format("underkeel.memory.device: {} less {} for the GPU's driver{}",
+                            format_bytes(*run.device_budget_bytes), format_bytes(reserve_bytes),
+                            machine.gpu_joining_bytes > 0 ? " and its link to other GPUs" : "")};
   }
   if (machine.host_ram_bytes > 0) room.node = {machine.host_ram_bytes, "what the machine has"};
   if (run.host_budget_bytes && (!room.node || *run.host_budget_bytes < room.node->size_bytes))

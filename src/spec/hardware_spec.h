@@ -15,6 +15,8 @@ struct HardwareSpec {
   std::int64_t gpus_per_node = 0;  // 0: CPU ranks
   std::string gpu_name;
   std::int64_t gpu_mem_bytes = 0;
+  std::int64_t gpu_joining_bytes =
+      0;  // of a card, that joining it with others has taken beside gpu_mem_bytes
   std::int64_t host_ram_bytes = 0;  // of one node; the cgroup's limit where it is lower
   std::optional<std::int64_t> memlock_bytes;
   std::optional<std::int64_t> swap_free_bytes;

@@ -276,7 +276,7 @@ class Measurement {
 Result<BenchHardwareReport> bench_hardware(const BenchHardwareRequest& request) {
   spec::RunConfig run;
   run.device = request.device;
-  UK_TRY(devices, start_devices(run, {}, comm::make_thread_group(1)));
+  UK_TRY(devices, start_devices(run, {}, comm::make_thread_group(1), comm::make_thread_group(1)));
   spec::HardwareSpec machine = with_gpus(spec::this_machine(), devices, 1);
   const int cores = machine.cores;
   return Measurement(request, devices.ranks.front().gpu.get(), cores).run(std::move(machine));

@@ -19,12 +19,13 @@ namespace {
 /// One GPU's end of the measurement.
 class LinkRank {
  public:
-  explicit LinkRank(comm::Communicator& control) : control_(control) {}
+  LinkRank(comm::Communicator& control, comm::Communicator& link)
+      : control_(control), link_(link) {}
 
   Result<LinkRate> run(double seconds) {
     UK_TRY(opened, device::open_gpu(control_.rank()));
     const std::shared_ptr<device::Gpu> gpu = std::move(opened);
-    UK_TRY(group, comm::join_gpus(control_, gpu));
+    UK_TRY(group, comm::join_gpus(control_, link_, gpu));
     UK_TRY(queue, gpu->make_queue());
     // A layer of Llama-2-7B in bf16, its shard, and what the gather puts together.
     constexpr std::int64_t elements = 202'375'168;
@@ -61,17 +62,19 @@ class LinkRank {
   static constexpr std::int64_t shard_granule =
       16'384;  // elements: a small shard that no rank lacks
   comm::Communicator& control_;
+  comm::Communicator& link_;
 };
 
 }  // namespace
 
 Result<LinkRate> measure_link(int gpu_count, double seconds) {
   const auto ranks = comm::make_thread_group(gpu_count);
+  const auto links = comm::make_thread_group(gpu_count);
   std::vector<Result<LinkRate>> rates(static_cast<std::size_t>(gpu_count));
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < rates.size(); ++rank)
     threads.emplace_back([&, rank] {
-      rates[rank] = LinkRank(*ranks[rank]).run(seconds);
+      rates[rank] = LinkRank(*ranks[rank], *links[rank]).run(seconds);
       if (!rates[rank]) ranks[rank]->abort(rates[rank].error());
     });
   for (std::thread& thread : threads) thread.join();

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -20,6 +19,7 @@
 #include "train/learning_rate.h"
 #include "train/matmul_memory.h"
 #include "train/rank_device.h"
+#include "train/rank_threads.h"
 
 namespace underkeel::train {
 
@@ -329,7 +329,8 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
   run.evaluation.strategy = spec::Cadence::no;
   const auto ranks = comm::make_thread_group(request.ranks);
   const auto control = comm::make_thread_group(request.ranks);
-  UK_TRY(devices, start_devices(run, {.rank = 0, .rank_count = request.ranks}, control));
+  const auto links = comm::make_thread_group(request.ranks);
+  UK_TRY(devices, start_devices(run, {.rank = 0, .rank_count = request.ranks}, control, links));
   const std::shared_ptr<device::Gpu> gpu = devices.ranks.front().gpu;
   const spec::HardwareSpec machine = with_gpus(spec::this_machine(), devices, request.ranks);
   const planner::FitQuestion question{
@@ -343,16 +344,20 @@ Result<BenchStepReport> bench_step(const BenchStepRequest& asked) {
   const int thread_count =
       run.threads_per_rank > 0 ? run.threads_per_rank : std::max(1, machine.cores / request.ranks);
   std::vector<Result<BenchStepReport>> reports(static_cast<std::size_t>(request.ranks));
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      reports[rank] = BenchRank(request, plan, *ranks[rank], *control[rank])
-                          .run(std::move(devices.ranks[rank]), thread_count);
-      if (reports[rank]) return;
-      ranks[rank]->abort(reports[rank].error());
-      control[rank]->abort(reports[rank].error());
-    });
-  for (std::thread& thread : threads) thread.join();
+  const auto give_up = [&](std::size_t rank, const Error& reason) {
+    ranks[rank]->abort(reason);
+    control[rank]->abort(reason);
+  };
+  RankThreads threads;
+  const Result<void> all_run = threads.start(reports.size(), [&](std::size_t rank) {
+    reports[rank] = BenchRank(request, plan, *ranks[rank], *control[rank])
+                        .run(std::move(devices.ranks[rank]), thread_count);
+    if (!reports[rank]) give_up(rank, reports[rank].error());
+  });
+  if (!all_run)
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) give_up(rank, all_run.error());
+  threads.join();
+  UK_TRY_VOID(all_run);
   BenchStepReport report;
   for (Result<BenchStepReport>& each : reports) {
     if (!each) return tl::unexpected(std::move(each).error());

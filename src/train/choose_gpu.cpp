@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+#include "comm/device_collectives.h"
+
 namespace underkeel::train {
 
 namespace {
@@ -19,12 +22,16 @@ Result<Choice> choose(const spec::RunConfig& run, int ranks_on_node) {
   if (!gpus) return tl::unexpected(gpus.error());
   const auto count = static_cast<int>(gpus->size());
   if (count >= ranks_on_node) return Choice{true, std::move(*gpus)};
+  UK_TRY(link, comm::link_of_gpus(false, ranks_on_node));
+  if (link == comm::GpuLink::host) return Choice{true, std::move(*gpus)};
   if (run.device == "cuda")
     return fail(ErrorCode::unsupported,
                 fmt::format("{} ranks on a node with {} GPU{}: each rank needs one", ranks_on_node,
                             count, count == 1 ? "" : "s"),
                 "underkeel.device",
-                fmt::format("use {} rank{}, or set it to cpu", count, count == 1 ? "" : "s"));
+                fmt::format("use {} rank{}, or set it to cpu; to try things out, "
+                            "UNDERKEEL_GPU_LINK=host lets ranks share a GPU, slowly",
+                            count, count == 1 ? "" : "s"));
   return Choice{false, std::move(*gpus)};
 }
 
@@ -42,8 +49,19 @@ Result<std::shared_ptr<device::Gpu>> choose_gpu(const spec::RunConfig& run, Plac
                       choice.gpus.front().name));
     return std::shared_ptr<device::Gpu>();
   }
-  UK_TRY(gpu, device::open_gpu(place.rank));
+  return open_gpu_of(place.rank);
+}
+
+Result<std::shared_ptr<device::Gpu>> open_gpu_of(int rank_on_node) {
+  UK_TRY(gpus, device::find_gpus());
+  UK_TRY(gpu, device::open_gpu(rank_on_node % static_cast<int>(gpus.size())));
   return std::shared_ptr<device::Gpu>(std::move(gpu));
+}
+
+int most_ranks_on_card(int ranks_on_node) {
+  const auto gpus = device::find_gpus();
+  const int count = gpus ? static_cast<int>(gpus->size()) : 0;
+  return count == 0 ? 1 : static_cast<int>(ceil_div(ranks_on_node, count));
 }
 
 Result<spec::HardwareSpec> machine_for(const spec::RunConfig& run, int ranks_on_node) {

@@ -60,9 +60,9 @@ std::int64_t log_history_bytes(const Job& job) {
           entries(run.evaluation.strategy, run.evaluation.steps, run.evaluation.steps_fraction));
 }
 
-// The driver and its libraries in the process, each further GPU of it, and NCCL (measured).
+// The driver and its libraries in the process and each further GPU of it (measured); GPUs are joined already.
 std::int64_t driver_host_bytes(const Job& job) {
-  return (512 + 64 * (job.ranks_in_process - 1) + (job.world_size > 1 ? 128 : 0)) * mebibyte;
+  return (512 + 64 * (job.ranks_in_process - 1)) * mebibyte;
 }
 
 // What is not resident yet when the data has been read: arenas, lanes, pools.

@@ -1,13 +1,13 @@
 #include "train/rank_device.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/units.h"
 #include "comm/agree.h"
+#include "train/rank_threads.h"
 
 namespace underkeel::train {
 
@@ -30,33 +30,61 @@ Result<std::vector<double>> of_all(comm::Communicator& control, double own) {
   return all;
 }
 
-/// On the rank's own thread. `gpu`: null for the CPU. Free bytes and what joining took are those of all ranks.
-Result<Started> start_rank(Result<std::shared_ptr<device::Gpu>> gpu, comm::Communicator& control) {
-  UK_TRY_VOID(comm::agree(control, gpu ? Result<void>{} : tl::unexpected(gpu.error())));
-  Started started;
-  started.device.gpu = *std::move(gpu);
-  const bool has_gpu = started.device.gpu != nullptr;
+/// What is free on the card now, once every rank has learnt it of its own.
+Result<std::int64_t> free_on_all(device::Gpu& card, comm::Communicator& control) {
+  UK_TRY_VOID(control.barrier());
+  const auto free_now = card.free_bytes();
+  UK_TRY_VOID(comm::agree(control, free_now ? Result<void>{} : tl::unexpected(free_now.error())));
+  return free_now;
+}
+
+Result<void> check_all_alike(comm::Communicator& control, bool has_gpu) {
   UK_TRY(with_gpus, of_all(control, has_gpu ? 1 : 0));
-  if (const auto other = std::find(with_gpus.begin(), with_gpus.end(), has_gpu ? 0 : 1);
-      other != with_gpus.end())
-    return fail(
-        ErrorCode::unsupported,
-        fmt::format("rank {} has {}, rank {} has {}", control.rank(), has_gpu ? "a GPU" : "none",
-                    other - with_gpus.begin(), has_gpu ? "none" : "a GPU"),
-        "underkeel.device", "give every node as many GPUs as ranks, or set it to cpu");
-  if (!has_gpu) return started;
+  const auto first = [&](double is_gpu) {
+    return std::find(with_gpus.begin(), with_gpus.end(), is_gpu) - with_gpus.begin();
+  };
+  if (first(0) == control.world_size() || first(1) == control.world_size()) return {};
+  return fail(
+      ErrorCode::unsupported,
+      fmt::format("rank {} has a GPU to run on, rank {} has none", first(1), first(0)),
+      "underkeel.device",
+      "give every rank the same underkeel.device and every node as many GPUs as ranks, or set "
+      "it to cpu");
+}
+
+/// On the rank's own thread. `gpu`: null for the CPU; `ranks_on_card` share it. Free bytes and what joining took are those of
+/// all ranks. Every step is agreed on, so that all ranks meet in the same calls.
+Result<Started> start_rank(Result<std::shared_ptr<device::Gpu>> gpu, int ranks_on_card,
+                           comm::Communicator& control, comm::Communicator& link) {
+  Started started;
+  const auto take = [&]() -> Result<void> {
+    if (!gpu) return tl::unexpected(gpu.error());
+    started.device.gpu = *std::move(gpu);
+    return started.device.gpu ? started.device.gpu->use() : Result<void>{};
+  };
+  UK_TRY_VOID(comm::agree(control, take()));
+  UK_TRY_VOID(check_all_alike(control, started.device.gpu != nullptr));
+  if (!started.device.gpu) return started;
   device::Gpu& card = *started.device.gpu;
-  UK_TRY_VOID(card.use());
-  UK_TRY(free_before, card.free_bytes());
+  UK_TRY(free_before, free_on_all(card, control));
   if (control.world_size() > 1) {
-    UK_TRY(joined, comm::join_gpus(control, started.device.gpu));
+    UK_TRY(joined, comm::join_gpus(control, link, started.device.gpu));
     started.device.collectives = std::move(joined);
   }
-  UK_TRY(free_now, card.free_bytes());
-  UK_TRY(left, of_all(control, static_cast<double>(free_now)));
-  UK_TRY(taken, of_all(control, static_cast<double>(free_before - free_now)));
-  started.free_bytes = static_cast<std::int64_t>(*std::min_element(left.begin(), left.end()));
-  started.joining_bytes = static_cast<std::int64_t>(*std::max_element(taken.begin(), taken.end()));
+  const auto measure = [&]() -> Result<void> {
+    UK_TRY(free_now, free_on_all(card, control));
+    UK_TRY(left, of_all(control, static_cast<double>(free_now / ranks_on_card)));
+    UK_TRY(taken, of_all(control, static_cast<double>(free_before - free_now)));
+    started.free_bytes = static_cast<std::int64_t>(*std::min_element(left.begin(), left.end()));
+    started.joining_bytes = std::max<std::int64_t>(
+        0, static_cast<std::int64_t>(*std::max_element(taken.begin(), taken.end())));
+    return {};
+  };
+  if (Result<void> measured = measure(); !measured) {
+    // Taking the group down would wait for ranks that are lost.
+    if (started.device.collectives) started.device.collectives->abort();
+    return tl::unexpected(measured.error());
+  }
   return started;
 }
 
@@ -68,26 +96,40 @@ void RankDevices::abort() {
 }
 
 Result<RankDevices> start_devices(const spec::RunConfig& run, PlaceOnNode place,
-                                  std::span<const std::unique_ptr<comm::Communicator>> controls) {
+                                  std::span<const std::unique_ptr<comm::Communicator>> controls,
+                                  std::span<const std::unique_ptr<comm::Communicator>> links) {
   RankDevices devices;
   auto first = choose_gpu(run, place, devices.notes);
+  const bool are_threads = controls.size() > 1;
+  if (are_threads && !first) return tl::unexpected(first.error());
+  if (are_threads && !*first) {
+    // One process decides for all of its ranks: nothing is to be started or agreed on.
+    devices.ranks.resize(controls.size());
+    return devices;
+  }
+  for (const auto* group : {&controls, &links})
+    for (const auto& end : *group) end->set_time_limit(run.collective_time_limit_s);
+  const int ranks_on_card = most_ranks_on_card(place.rank_count);
   std::vector<Result<Started>> started(controls.size());
-  if (controls.size() == 1) {
-    started.front() = start_rank(std::move(first), *controls.front());
+  if (!are_threads) {
+    started.front() =
+        start_rank(std::move(first), ranks_on_card, *controls.front(), *links.front());
   } else {
-    if (!first) return tl::unexpected(first.error());
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < controls.size(); ++i)
-      threads.emplace_back([&, i] {
-        const auto open_own = [&]() -> Result<std::shared_ptr<device::Gpu>> {
-          if (i == 0 || !*first) return *first;
-          UK_TRY(own, device::open_gpu(place.rank + static_cast<int>(i)));
-          return std::shared_ptr<device::Gpu>(std::move(own));
-        };
-        started[i] = start_rank(open_own(), *controls[i]);
-        if (!started[i]) controls[i]->abort(started[i].error());
-      });
-    for (std::thread& thread : threads) thread.join();
+    const auto abort = [&](std::size_t i, const Error& reason) {
+      controls[i]->abort(reason);
+      links[i]->abort(reason);
+    };
+    RankThreads threads;
+    const Result<void> all_run = threads.start(controls.size(), [&](std::size_t i) {
+      started[i] =
+          start_rank(i == 0 ? std::move(first) : open_gpu_of(place.rank + static_cast<int>(i)),
+                     ranks_on_card, *controls[i], *links[i]);
+      if (!started[i]) abort(i, started[i].error());
+    });
+    if (!all_run)
+      for (std::size_t i = 0; i < controls.size(); ++i) abort(i, all_run.error());
+    threads.join();
+    UK_TRY_VOID(all_run);
   }
   for (Result<Started>& each : started) {
     if (!each) return tl::unexpected(std::move(each).error());
@@ -109,6 +151,7 @@ spec::HardwareSpec with_gpus(spec::HardwareSpec machine, const RankDevices& devi
   machine.gpus_per_node = ranks_on_node;
   machine.gpu_name = facts.name;
   machine.gpu_mem_bytes = std::min(facts.total_bytes, devices.free_bytes + taken_at_start_bytes);
+  machine.gpu_joining_bytes = devices.joining_bytes;
   return machine;
 }
 

@@ -25,7 +25,7 @@ struct RankDevice {
 /// The devices of this process's ranks, and what all ranks of the run have left on theirs.
 struct RankDevices {
   std::vector<RankDevice> ranks;   // at least one; all on GPUs or none
-  std::int64_t free_bytes = 0;     // on the fullest card of the run, after joining
+  std::int64_t free_bytes = 0;     // for each rank on the fullest card of the run, after joining
   std::int64_t joining_bytes = 0;  // that joining took, of the card that lost most
   std::vector<std::string> notes;  // for the user
 
@@ -35,11 +35,12 @@ struct RankDevices {
 };
 
 /// Starts the device of each rank of this process that `run` asks for and joins the GPUs of all ranks. Whatever joining
-/// ever takes of a card is taken when this returns. `place`: of the process's first rank; `controls`: one for each rank of
-/// this process. Collective.
+/// ever takes of a card is taken when this returns. `place`: of the process's first rank; `controls` and `links`: one for each
+/// rank of this process; nothing else uses the links. Collective.
 /// Errors:  those of choose_gpu() and comm::join_gpus(), of any rank; unsupported where some ranks have GPUs and others none.
 Result<RankDevices> start_devices(const spec::RunConfig& run, PlaceOnNode place,
-                                  std::span<const std::unique_ptr<comm::Communicator>> controls);
+                                  std::span<const std::unique_ptr<comm::Communicator>> controls,
+                                  std::span<const std::unique_ptr<comm::Communicator>> links);
 
 /// `machine` with the memory that the run's cards have left; without GPUs, `machine` itself.
 spec::HardwareSpec with_gpus(spec::HardwareSpec machine, const RankDevices& devices,

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include "train/loop.h"
 #include "train/output_lock.h"
 #include "train/rank_device.h"
+#include "train/rank_threads.h"
 #include "train/same_ranks.h"
 #include "train/shared_output.h"
 #include "train/signals.h"
@@ -48,7 +48,8 @@ void tell(const Job& job) {
 Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
   auto collectives = comm::make_thread_group(run.ranks);
   auto controls = comm::make_thread_group(run.ranks);
-  UK_TRY(devices, start_devices(run, {.rank = 0, .rank_count = run.ranks}, controls));
+  auto links = comm::make_thread_group(run.ranks);
+  UK_TRY(devices, start_devices(run, {.rank = 0, .rank_count = run.ranks}, controls, links));
   UK_TRY(job, prepare_job(files, run,
                           {.size = run.ranks,
                            .ranks_on_node = run.ranks,
@@ -61,20 +62,26 @@ Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
     return fail(ErrorCode::stopped, "stopped by a signal before the first step", job.output(),
                 "run the same command again");
   Outcomes outcomes{.running = run.ranks};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < run.ranks; ++rank)
-    threads.emplace_back([&, i = static_cast<std::size_t>(rank)] {
-      const Result<void> result =
-          run_rank(job, files, *collectives[i], *controls[i], std::move(devices.ranks[i]));
-      if (!result && result.error().code != ErrorCode::stopped) {
-        collectives[i]->abort(result.error());
-        controls[i]->abort(result.error());
-      }
-      const std::lock_guard lock(outcomes.mutex);
-      if (!result && !outcomes.first_error) outcomes.first_error = result.error();
-      --outcomes.running;
-      outcomes.changed.notify_all();
-    });
+  RankThreads threads;
+  const auto give_up = [&](std::size_t i, const Error& reason) {
+    collectives[i]->abort(reason);
+    controls[i]->abort(reason);
+  };
+  const Result<void> all_run =
+      threads.start(static_cast<std::size_t>(run.ranks), [&](std::size_t i) {
+        const Result<void> result =
+            run_rank(job, files, *collectives[i], *controls[i], std::move(devices.ranks[i]));
+        if (!result && result.error().code != ErrorCode::stopped) give_up(i, result.error());
+        const std::lock_guard lock(outcomes.mutex);
+        if (!result && !outcomes.first_error) outcomes.first_error = result.error();
+        --outcomes.running;
+        outcomes.changed.notify_all();
+      });
+  if (!all_run) {
+    for (std::size_t i = 0; i < controls.size(); ++i) give_up(i, all_run.error());
+    threads.join();
+    return all_run;
+  }
   {
     std::unique_lock lock(outcomes.mutex);
     outcomes.changed.wait(lock, [&] { return outcomes.running == 0 || outcomes.first_error; });
@@ -82,7 +89,7 @@ Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
                                                  [&] { return outcomes.running == 0; });
     if (!ended) end_process(*outcomes.first_error);
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.join();
   if (outcomes.first_error) return tl::unexpected(*outcomes.first_error);
   return {};
 }
@@ -90,6 +97,7 @@ Result<void> run_as_threads(const spec::RunConfig& run, io::FileSystem& files) {
 /// A refusal that every rank met in the same words is told by rank 0 alone: elsewhere it has no words.
 Error told_once(comm::Communicator& control, Error error) {
   const auto texts = control.all_gather_text(to_text(error));
+  (void)control.barrier();  // no rank gives up before all have read
   const bool same =
       texts && std::all_of(texts->begin(), texts->end(),
                            [&](const std::string& text) { return text == texts->front(); });
@@ -98,7 +106,7 @@ Error told_once(comm::Communicator& control, Error error) {
 }
 
 Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
-  UK_TRY(groups, comm::make_mpi_groups(2));
+  UK_TRY(groups, comm::make_mpi_groups(3));
   comm::Communicator& collectives = *groups[0];
   comm::Communicator& control = *groups[1];
   RankDevices devices;
@@ -107,7 +115,7 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
       return tl::unexpected(told_once(control, shared.error()));
     auto started =
         start_devices(run, {.rank = control.rank_on_node(), .rank_count = control.ranks_on_node()},
-                      std::span(groups).subspan(1, 1));
+                      std::span(groups).subspan(1, 1), std::span(groups).subspan(2, 1));
     if (!started) return tl::unexpected(told_once(control, started.error()));
     devices = *std::move(started);
     auto job = prepare_job(files, run,

@@ -42,7 +42,7 @@ struct GpuRank {
   }
 };
 
-enum class Link { nccl, peers };
+enum class Link { nccl, peers, host };
 
 struct World {
   Link link = Link::nccl;
@@ -50,11 +50,17 @@ struct World {
 };
 
 void on_gpus(World world, const std::function<void(const GpuRank&)>& body) {
+  const auto links = make_thread_group(world.size);
   on_threads(make_thread_group(world.size), [&](Communicator& control) {
-    auto opened = device::open_gpu(control.rank());
+    // Ranks beyond the GPUs share them, where the host links them.
+    auto opened = device::open_gpu(control.rank() % gpu_count());
     ASSERT_TRUE(opened);
     const std::shared_ptr<device::Gpu> gpu = std::move(*opened);
-    const auto group = world.link == Link::nccl ? make_nccl(control) : make_peers(control, gpu);
+    const auto group =
+        world.link == Link::nccl ? make_nccl(control)
+        : world.link == Link::peers
+            ? make_peers(control, gpu)
+            : make_through_host(*links[static_cast<std::size_t>(control.rank())], gpu);
     ASSERT_TRUE(group) << to_text(group.error());
     const auto queue = gpu->make_queue();
     const auto memory = gpu->allocate(8 * GpuRank::part_bytes);
@@ -68,18 +74,22 @@ void on_gpus(World world, const std::function<void(const GpuRank&)>& body) {
 class GpuGroup : public ::testing::TestWithParam<World> {
  protected:
   void SetUp() override {
-    if (gpu_count() < GetParam().size)
-      GTEST_SKIP() << gpu_count() << " GPUs; " << GetParam().size << " are needed";
+    const int needed = GetParam().link == Link::host ? 1 : GetParam().size;
+    if (gpu_count() < needed) GTEST_SKIP() << gpu_count() << " GPUs; " << needed << " are needed";
   }
 };
 std::string name_of_world(const ::testing::TestParamInfo<World>& info) {
-  return (info.param.link == Link::nccl ? "nccl_" : "peers_") + std::to_string(info.param.size);
+  const char* const link = info.param.link == Link::nccl    ? "nccl_"
+                           : info.param.link == Link::peers ? "peers_"
+                                                            : "host_of_";
+  return link + std::to_string(info.param.size);
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, GpuGroup,
                          ::testing::Values(World{Link::nccl, 1}, World{Link::nccl, 2},
                                            World{Link::nccl, 4}, World{Link::nccl, 8},
                                            World{Link::peers, 1}, World{Link::peers, 2},
-                                           World{Link::peers, 4}, World{Link::peers, 8}),
+                                           World{Link::peers, 4}, World{Link::peers, 8},
+                                           World{Link::host, 2}, World{Link::host, 3}),
                          name_of_world);
 
 TEST_P(GpuGroup, ReduceScatterAddsInRankOrderAndRoundsOnce) {

@@ -14,6 +14,7 @@ void run_ranks(const plan::Plan& plan, const EngineOptions& options,
   const int world = static_cast<int>(plan.world_size);
   const auto collectives = comm::make_thread_group(world);
   const auto controls = comm::make_thread_group(world);
+  const auto links = comm::make_thread_group(world);
   const kernels::KernelTable& kernels =
       options.kernels ? *options.kernels : kernels::reference_kernels();
   std::vector<std::string> failures(static_cast<std::size_t>(world));
@@ -27,7 +28,7 @@ void run_ranks(const plan::Plan& plan, const EngineOptions& options,
         std::unique_ptr<comm::DeviceCollectives> joined;
         if (options.on_gpus) {
           gpu = value_of(device::open_gpu(r));
-          if (world > 1) joined = value_of(comm::join_gpus(*controls[i], gpu));
+          if (world > 1) joined = value_of(comm::join_gpus(*controls[i], *links[i], gpu));
           own.gpu = gpu.get();
           own.device_collectives = joined.get();
         }

@@ -18,6 +18,7 @@ Result<GpuLink> link_of_gpus(bool /*ranks_are_threads*/, int /*rank_count*/) {
 }
 
 Result<std::unique_ptr<DeviceCollectives>> join_gpus(Communicator& /*control*/,
+                                                     Communicator& /*through*/,
                                                      std::shared_ptr<device::Gpu> /*gpu*/) {
   return no_cuda();
 }

@@ -129,8 +129,9 @@ Result<void> MpiCommunicator::wait_for(Pending& pending) {
   };
   while (true) {
     if (auto looked = look(pending, last_move); !looked) return end(looked.error(), false);
-    if (auto reason = failure()) return end(std::move(*reason), false);
+    // What has come in full is kept, whatever a rank that was faster has told since.
     if (pending.empty()) break;
+    if (auto reason = failure()) return end(std::move(*reason), false);
     if (auto reason = overdue(pending, wait_begin)) return end(std::move(*reason), true);
     int missing_rank = 0;
     while (!pending.waits_for(missing_rank)) ++missing_rank;
