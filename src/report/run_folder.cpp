@@ -188,6 +188,7 @@ void RunFolder::forget_curves() {
   record_.total_steps.reset();
   record_.state = RunState::unknown;
   record_.last_event_s = 0;
+  record_.process = {};
   bad_lines_ = 0;
 }
 
@@ -202,6 +203,8 @@ bool RunFolder::take_event(const LogLine& line) {
     begin_at(step, line.count("total_steps"));
   } else if (event == "step") {
     record_.state = RunState::unfinished;
+    record_.process = {.planned_bytes = line.count("planned_process_bytes"),
+                       .measured_bytes = line.count("process_bytes")};
     add_step({.step = step,
               .epoch = line.number("epoch"),
               .loss = line.number("loss"),

@@ -90,6 +90,7 @@ std::string to_json(const RunRecord& record) {
                     {"state", name_of(record.state)},
                     {"stop_reason", record.stop_reason},
                     {"last_event_s", record.last_event_s},
+                    {"process", figures(record.process)},
                     {"total_steps", record.total_steps ? Json(*record.total_steps) : Json()},
                     {"curve_source", record.curve_source},
                     {"step_count", record.step_count},

@@ -77,6 +77,8 @@ struct RunRecord {
   RunState state = RunState::unknown;
   std::string stop_reason;
   double last_event_s = 0;  // seconds since 1970; 0: not known
+  /// Resident of the process that writes the log, at the last step.
+  PlannedAndMeasured process;
   std::optional<std::int64_t> total_steps;
   std::string curve_source;  // the file that the steps come from
   std::vector<StepPoint> steps;

@@ -132,6 +132,8 @@ Result<bool> RankLoop::one_step() {
   record.step_s = steady_now_s() - began_s;
   samples_seen_ += job_.run.sequences_per_micro_batch * job_.world_size *
                    static_cast<std::int64_t>(window.micro_batches.size());
+  if (const auto memory = read_process_memory()) record.process_bytes = memory->resident_bytes;
+  record.planned_process_bytes = job_.planned_process_bytes;
   UK_TRY(entry, log_.step(record));
   rate_.add(record.tokens, record.step_s);
   show(record, entry.has_value());
@@ -219,7 +221,6 @@ Result<bool> RankLoop::take_overflow(StepRecord& record) {
 }
 
 void RankLoop::show(const StepRecord& record, bool is_logged) {
-  const auto memory = read_process_memory();
   progress_.step({.step = record.step,
                   .total_steps = job_.total_steps,
                   .loss = record.loss,
@@ -227,8 +228,8 @@ void RankLoop::show(const StepRecord& record, bool is_logged) {
                   .learning_rate = record.learning_rate,
                   .tokens_per_s = rate_.tokens_per_s(),
                   .remaining_s = rate_.remaining_s(job_.total_steps - record.step),
-                  .memory_bytes = memory ? memory->resident_bytes : 0,
-                  .planned_memory_bytes = job_.planned_process_bytes},
+                  .memory_bytes = record.process_bytes,
+                  .planned_memory_bytes = record.planned_process_bytes},
                  is_logged);
 }
 

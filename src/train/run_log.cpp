@@ -215,6 +215,9 @@ Result<std::optional<LogEntry>> RunLog::step(const StepRecord& record) {
            record.step_s > 0 ? static_cast<double>(record.tokens) / record.step_s : 0.0);
   if (record.loss_scale > 0)
     line.add("loss_scale", record.loss_scale).add("skipped", record.is_skipped);
+  if (record.process_bytes > 0)
+    line.add("process_bytes", record.process_bytes)
+        .add("planned_process_bytes", record.planned_process_bytes);
   UK_TRY_VOID(events_->append(line));
   if (logged) UK_TRY_VOID(log_line(*logged));
   return logged;

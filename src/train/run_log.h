@@ -38,9 +38,11 @@ struct StepRecord {
   bool ends_epoch = false;   // or the run
   double step_s = 0;
   double flops = 0;
-  double loss_scale = 0;    // of an fp16 run
-  bool is_skipped = false;  // gradients were not finite: the step made no update
-  bool has_targets = true;  // else there is no loss
+  double loss_scale = 0;                   // of an fp16 run
+  bool is_skipped = false;                 // gradients were not finite: the step made no update
+  bool has_targets = true;                 // else there is no loss
+  std::int64_t process_bytes = 0;          // resident of this process; 0: not known
+  std::int64_t planned_process_bytes = 0;  // its bound
 };
 
 struct EvaluationRecord {

@@ -84,6 +84,19 @@ TEST_F(RunFolders, ReadsEveryEventOfARun) {
   EXPECT_THAT(record.remarks, Contains(HasSubstr("memory.json is not there")));
 }
 
+TEST_F(RunFolders, TellsWhatTheProcessHasAtTheLastStep) {
+  put("events.jsonl",
+      step_line(1, 4) +
+          "{\"event\": \"step\", \"step\": 2, \"loss\": 3, \"process_bytes\": 7000, "
+          "\"planned_process_bytes\": 9000}\n");
+
+  const RunRecord record = read();
+
+  EXPECT_EQ(record.process.measured_bytes, 7000);
+  EXPECT_EQ(record.process.planned_bytes, 9000);
+  EXPECT_EQ(json::parse(to_json(record))["process"]["measured"], 7000);
+}
+
 TEST_F(RunFolders, StepsThatAResumeMakesAgainCountOnce) {
   put("events.jsonl",
       step_line(1, 4) + step_line(2, 3) + step_line(3, 9) +

@@ -11,6 +11,7 @@
 
 #include "io/faults.h"
 #include "support/temporary_folder.h"
+#include "support/text_files.h"
 #include "support/value_of.h"
 
 namespace underkeel::train {
@@ -92,6 +93,19 @@ TEST_F(RunLogTest, LogsTheMeanLossSinceTheLastEntryWhenOneIsDue) {
   EXPECT_EQ(second->value("loss"), 3.5);
   EXPECT_EQ(fourth->value("loss"), 1.5);
   EXPECT_EQ(log.state().history, (std::vector<LogEntry>{*second, *fourth}));
+}
+
+TEST_F(RunLogTest, AStepTellsWhatTheProcessHasWhereThatIsKnown) {
+  RunLog log = begun(options());
+
+  step(log, 1, 4.0);
+  value_of(log.step({.step = 2, .process_bytes = 700, .planned_process_bytes = 900}));
+
+  const std::string events = test::read_text(output_ / "events.jsonl");
+  const std::size_t second = events.find("\"step\": 2");
+  EXPECT_EQ(events.substr(0, second).find("process_bytes"), std::string::npos);
+  EXPECT_NE(events.find("\"process_bytes\": 700, \"planned_process_bytes\": 900}", second),
+            std::string::npos);
 }
 
 TEST_F(RunLogTest, LogsTheFirstStepWhenAsked) {

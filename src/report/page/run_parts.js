@@ -13,6 +13,11 @@ function runCards(run) {
   if (heldOut !== null) cards.push(card(numberText(heldOut), "last held-out loss, step " + countText(lastOf(run.evaluations.step))));
   const speed = lastOf(run.steps.tokens_per_s);
   if (speed !== null) cards.push(card(numberText(speed), "tokens a second"));
+  // Of a run that has ended memory.json says more.
+  if ((!run.memory || run.state !== "finished") && run.process.measured !== null)
+    cards.push(card(bytesText(run.process.measured), "resident in the process" +
+                    (run.process.planned === null ? "" : ", planned at most " + bytesText(run.process.planned)),
+                    run.process.planned > 0 ? run.process.measured / run.process.planned : undefined));
   if (run.memory) {
     const rank = run.memory.ranks[0];
     for (const space of rank.spaces)
