@@ -39,8 +39,12 @@ bool is_adapter(const io::SafetensorsHeader& header, std::string_view file) {
                      });
 }
 
+/// The last part of the path; of "." the folder's own name.
 std::string file_of(const std::string& path) {
-  return fs::path(path).filename().string();
+  const std::string name = fs::path(path).filename().string();
+  if (!name.empty() && name != ".") return name;
+  std::error_code status;
+  return fs::weakly_canonical(path, status).filename().string();
 }
 
 void tell_broken(Diagnosis& diagnosis, std::string file, const Error& error) {

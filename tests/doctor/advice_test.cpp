@@ -209,6 +209,10 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
     // At most: staging, overflow test, bucket, and its copy on several ranks.
     const double stage2_offload =
         2 * psi + 1e9 + 2 * largest + 11 * largest + (ranks > 1 ? 1e9 : 0);
+    // Of the host's 18 bytes a parameter the moments are not page-locked.
+    const double pinned = 10 * psi + 2 * largest * ranks;
+    DeepspeedSettings with_auto;
+    with_auto.param_persistence = 10 * width;
     const std::pair<const char*, double> expected[] = {
         {"advice-two-saves", 2 * psi},
         {"advice-load-bf16", 4 * psi},
@@ -226,6 +230,27 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
         {"advice-swap", 8 * psi},
         {"advice-model-save-collects", 2 * largest},
         {"advice-live-is-default", 2 * std::min(psi, 1e9 + 5e7 + largest)},
+        {"advice-gather-needed-for-checkpoint", 2 * psi},
+        {"advice-gather-cures-first-step", 2 * largest},
+        {"advice-buckets-too-large", 1e9},
+        {"advice-prefetch-is-default", 1e8},
+        {"advice-pin-memory-stage-2", pinned},
+        {"advice-pin-off", pinned},
+        {"advice-pin-on-saves", pinned},
+        {"advice-zero-init", 2 * psi},
+        {"advice-tie-weights", 2 * largest},
+        {"advice-parameter-cache", 2 * persistent_elements(sizes_of(model), with_auto)},
+        {"advice-outside-zero-init", 2 * psi},
+        {"advice-stage-2-no-gathers", 2 * psi},
+        {"advice-weights-on-gpu", 2 * psi},
+        {"advice-gradients-stay", 1e9},
+        {"advice-stage-3-uses-more", 2 * psi},
+        {"advice-stage-3-one-gpu", stage2_offload},
+        {"advice-checkpointing-beats-offload", 14 * share},
+        {"advice-model-half", 2 * psi},
+        {"advice-load-on-cpu-first", 2 * psi},
+        {"advice-stage-2-faster", 2 * psi},
+        {"advice-clear-cache-after-save", situation.gpu_gib * 1024 * 1024 * 1024},
     };
     for (const auto& [id, bytes] : expected) {
       const auto saying = std::find_if(
