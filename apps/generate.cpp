@@ -182,9 +182,10 @@ void add_generate(CLI::App& app, Chosen& chosen) {
   command->add_flag("!--no-cache", request->keeps_cache,
                     "compute all keys and values again for each token: less memory, much slower");
   auto memory = std::make_shared<std::string>();
-  command->add_option(
-      "--memory", *memory,
-      "budgets: SPACE=SIZE[,SPACE=SIZE]; device: the model's arena, host: all of it");
+  command
+      ->add_option("--memory", *memory,
+                   "budgets: SPACE=SIZE[,SPACE=SIZE]; device: the model's arena, host: all of it")
+      ->check(refuse_empty);
   command->callback([request, memory, &chosen] {
     chosen.run = [request, memory] { return run(*request, *memory); };
   });

@@ -189,8 +189,9 @@ Result<void> check_fits(const Planned& made) {
 }
 
 void add_plan_flags(CLI::App& command, PlanWords& words) {
-  command.add_option("--hardware", words.hardware,
-                     "hardware.yaml of a machine that is not this one");
+  command
+      .add_option("--hardware", words.hardware, "hardware.yaml of a machine that is not this one")
+      ->check(refuse_empty);
   command.add_flag(
       "--data", words.data,
       "read and tokenise the data: report on them, and plan for the largest "

@@ -69,6 +69,10 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
   return budgets;
 }
 
+std::string refuse_empty(const std::string& word) {
+  return word.empty() ? "it is given without a value" : "";
+}
+
 Result<std::vector<std::string>> RunArguments::all_changes() const {
   std::vector<std::string> all = changes;
   if (ranks) all.push_back(fmt::format("underkeel.ranks={}", *ranks));

@@ -31,6 +31,9 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text,
 Result<std::vector<SpaceBudget>> parse_given_budgets(const std::string& text,
                                                      const std::string& flag);
 
+/// For CLI11's check(): a word that is there and says nothing, as an empty shell variable leaves it.
+std::string refuse_empty(const std::string& word);
+
 struct RunArguments {
   std::filesystem::path run_file;
   std::vector<std::string> changes;  // key=value, as written

@@ -102,33 +102,47 @@ std::string to_json(const Diagnosis& diagnosis, Language language) {
 
 namespace {
 
-/// The rows that run, of one engine, the smallest change first; a few that are unsure when none runs.
+/// A row as text; without a machine there are no margins.
+std::string row_of(const Alternative& row, bool has_margins, Language language) {
+  const auto margin = [&](const std::optional<double>& bytes) {
+    return has_margins ? fmt::format(" {:>9}", bytes ? amount(*bytes) : "-") : std::string();
+  };
+  return fmt::format(
+      "  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9}{} {:>9}{}  {}{}\n", row.stage,
+      row.offload_optimizer, row.offload_param,
+      phrase(row.recomputes ? "table.yes" : "table.no", language), row.micro_batch,
+      row.accumulation_steps, amount(row.device_bytes), margin(row.device_margin_bytes),
+      amount(row.host_bytes), margin(row.host_margin_bytes),
+      row.nvme_bytes ? fmt::format("nvme {}  ", amount(*row.nvme_bytes)) : "", row.words);
+}
+
+/// The rows that run, of one engine, the smallest change first, five at most; where none runs those of which nobody can
+/// tell, since no machine is known.
 std::string table_of(const Diagnosis& diagnosis, Engine engine, Language language) {
   constexpr std::size_t most_shown = 5;
-  std::string text;
-  std::size_t count = 0;
-  bool any_runs = false;
-  for (const Alternative& row : diagnosis.alternatives)
-    any_runs = any_runs || (row.engine == engine && row.verdict == Verdict::runs);
-  for (const Alternative& row : diagnosis.alternatives) {
-    const bool is_wanted =
-        any_runs ? row.verdict == Verdict::runs : row.verdict == Verdict::unknown;
-    if (row.engine != engine || !is_wanted || row.changes == 0 || count++ == most_shown) continue;
-    const auto margin = [](const std::optional<double>& bytes) {
-      return bytes ? amount(*bytes) : std::string("-");
-    };
-    text += fmt::format(
-        "  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9} {:>9} {:>9} {:>9}  {}\n", row.stage,
-        row.offload_optimizer, row.offload_param, row.recomputes ? "yes" : "no", row.micro_batch,
-        row.accumulation_steps, amount(row.device_bytes), margin(row.device_margin_bytes),
-        amount(row.host_bytes), margin(row.host_margin_bytes),
-        row.nvme_bytes ? fmt::format("nvme {}  {}", amount(*row.nvme_bytes), row.words)
-                       : row.words);
+  const auto is_of = [&](const Alternative& row, Verdict verdict) {
+    return row.engine == engine && row.changes > 0 && row.verdict == verdict;
+  };
+  const std::vector<Alternative>& rows = diagnosis.alternatives;
+  const bool any_runs = std::any_of(rows.begin(), rows.end(), [&](const Alternative& row) {
+    return row.engine == engine && row.verdict == Verdict::runs;
+  });
+  std::vector<const Alternative*> shown;
+  bool has_margins = false;
+  for (const Alternative& row : rows) {
+    if (!is_of(row, any_runs ? Verdict::runs : Verdict::unknown) || shown.size() == most_shown)
+      continue;
+    shown.push_back(&row);
+    has_margins = has_margins || row.device_margin_bytes || row.host_margin_bytes;
   }
-  if (text.empty()) return text;
-  return fmt::format("\n{}\n{}\n{}",
-                     phrase(fmt::format("alternatives.{}", name_of(engine)), language),
-                     phrase("alternatives.header", language), text);
+  if (shown.empty()) return {};
+  std::string text = fmt::format(
+      "\n{}\n{}\n",
+      phrase(has_margins ? fmt::format("alternatives.{}", name_of(engine)) : "alternatives.unknown",
+             language),
+      phrase(has_margins ? "alternatives.header" : "alternatives.header-of-sizes", language));
+  for (const Alternative* row : shown) text += row_of(*row, has_margins, language);
+  return text;
 }
 
 }  // namespace

@@ -365,6 +365,17 @@ constexpr std::array shared_phrases = {
         {"  stage      offl.opt offl.par recomp.  micro x steps    device    margin      host    "
          "margin",
          "  stage      卸载优化器 卸载参数 重计算  微批 x 累积    设备    余量      主机    余量"}},
+    Phrase{
+        "alternatives.unknown",
+        {"What other settings need, with DeepSpeed (the smallest change first); whether they fit "
+         "takes a machine, by --hardware or --memory:",
+         "其他设置在 DeepSpeed 下的需求（改动最小的在前）；是否放得下，需用 --hardware 或 --memory "
+         "给出机器："}},
+    Phrase{"alternatives.header-of-sizes",
+           {"  stage      offl.opt offl.par recomp.  micro x steps    device      host",
+            "  stage      卸载优化器 卸载参数 重计算  微批 x 累积    设备      主机"}},
+    Phrase{"table.yes", {"yes", "是"}},
+    Phrase{"table.no", {"no", "否"}},
     Phrase{"advice.true", {"true", "对"}},
     Phrase{"advice.half", {"half true", "半对"}},
     Phrase{"advice.false", {"false", "不对"}},

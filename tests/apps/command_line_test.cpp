@@ -62,6 +62,38 @@ TEST(CommandLine, RefusesBudgetsThatAreNone) {
         << budgets;
 }
 
+TEST(CommandLine, RefusesASizeWithoutAUnitThatNoRunTakes) {
+  for (const std::string command :
+       {"plan run.yaml --memory", "plan run.yaml --fit", "doctor x --memory"}) {
+    const Ran ran = run_underkeel(command + " device=24,host=100GiB");
+
+    EXPECT_EQ(ran.exit_code, 2) << command;
+    EXPECT_THAT(ran.error, HasSubstr("`device=24` is 24 bytes; no run takes so little")) << command;
+    EXPECT_THAT(ran.error, HasSubstr("write a unit: device=24GiB")) << command;
+  }
+}
+
+TEST(CommandLine, RefusesFlagsThatAreGivenWithoutAValue) {
+  for (const std::string command : {"doctor x --memory ''", "doctor x --hardware ''",
+                                    "plan run.yaml --hardware ''", "generate --memory '' x"}) {
+    const Ran ran = run_underkeel(command);
+
+    EXPECT_EQ(ran.exit_code, 2) << command;
+    EXPECT_THAT(ran.error,
+                testing::AnyOf(HasSubstr("no budget is given"), HasSubstr("no file is given"),
+                               HasSubstr("without a value")))
+        << command;
+  }
+}
+
+TEST(CommandLine, RefusesTwoBudgetsForOneSpace) {
+  const Ran ran = run_underkeel("plan run.yaml --fit device=80GiB --memory device=24GiB");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error, HasSubstr("`device` has two budgets: 80GiB and 24GiB"));
+  EXPECT_THAT(ran.error, HasSubstr("--fit and --memory"));
+}
+
 TEST(CommandLine, TakesBudgetsAsPeopleWriteThem) {
   const auto run = test::complete_case("tied_head", {.with_weights = false});
   for (const std::string budgets :

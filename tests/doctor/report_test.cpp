@@ -1,9 +1,13 @@
 // The report: order, shape of the JSON, languages, exit codes.
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "doctor/files.h"
+#include "doctor/shapes.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -79,6 +83,45 @@ TEST(Report, CountsTheRanksAndSaysWhoSaidSo) {
 
   EXPECT_EQ(message_of(found(diagnosis, "ranks-counted").at(0), Language::english),
             "16 ranks, 8 on a node: machine.json");
+}
+
+TEST(Report, ShowsSizesOfFiveSettingsWhereNoMachineIsKnown) {
+  Files files;
+  files.write("config.json", model_json(llama_7b));
+  files.write("run.yaml",
+              "stage: sft\nbf16: true\nfinetuning_type: full\nper_device_train_batch_size: 8\n");
+  files.write("ds_config.json",
+              R"({"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}})");
+  files.question.ranks = 8;
+
+  const std::string text = to_text(files.diagnose(), Language::english);
+
+  const std::size_t table = text.find("What other settings need, with DeepSpeed");
+  ASSERT_NE(table, std::string::npos) << text;
+  const std::string rows = text.substr(table);
+  EXPECT_EQ(text.find("What fits, with DeepSpeed"), std::string::npos);
+  EXPECT_EQ(rows.find("margin"), std::string::npos);
+  EXPECT_EQ(rows.find(" - "), std::string::npos);
+  EXPECT_LE(std::count(rows.begin(), rows.end(), '\n'), 8);
+}
+
+TEST(Report, ShowsFiveRowsAtMost) {
+  Diagnosis diagnosis;
+  for (int i = 1; i <= 29; ++i)
+    diagnosis.alternatives.push_back({.verdict = Verdict::runs,
+                                      .changes = i,
+                                      .device_bytes = 1e9,
+                                      .device_margin_bytes = 2e9,
+                                      .words = fmt::format("row-{}", i)});
+  diagnosis.deepspeed.verdict = Verdict::fails;
+
+  for (const Language language : {Language::english, Language::chinese}) {
+    const std::string text = to_text(diagnosis, language);
+
+    EXPECT_NE(text.find("row-5\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("row-6\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("row-29"), std::string::npos) << text;
+  }
 }
 
 }  // namespace
