@@ -1,22 +1,27 @@
+// Memory of a GPU under DeepSpeed; deepspeed_host.cpp has that of the host.
+
 #include "doctor/deepspeed_memory.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
+
+#include "doctor/deepspeed_host.h"
+#include "doctor/deepspeed_window.h"
 
 namespace underkeel::doctor {
 namespace {
 
 // One all-reduce of stage 0 flattens at most this many elements.
 constexpr double stage0_flatten_elements = 5e8;
-// A checkpoint shard as Hugging Face writes them; loading holds one at a time.
-constexpr double load_shard_bytes = 5e9;
 // Context, library workspaces and NCCL's buffers; general experience, not measured here.
 constexpr Range context_bytes = {0.4e9, 1.5e9};
 constexpr double allocator_waste = 0.06;
-// Resident in a Python process with torch and CUDA.
-constexpr Range process_bytes = {1.0e9, 3.0e9};
-// The overflow test's temporaries for each element of a gradient: |g|, comparisons, a sum.
-constexpr double overflow_test_bytes = 11;
+// The norm of a gradient is taken of so many elements at a time, in double.
+constexpr double norm_piece_elements = 2.5e8;
+// An element of a gradient, in double, for its norm.
+constexpr double norm_bytes = 8;
 
 class Model {
  public:
@@ -43,7 +48,7 @@ class Model {
       device(Phase::after_save, passes(true));
     }
     device(Phase::resume, passes(true));
-    host(forecast);
+    add_host_memory(run_, forecast);
     return forecast;
   }
 
@@ -107,68 +112,192 @@ class Model {
       add_weights(holding);
     }
     add_state(holding, false);
-    if (s_.stage > 0 && s_.optimizer == Offload::none) holding.add("set_up", set_up());
+    if (s_.stage == 3) {
+      const double buffers = stage3_buffers();
+      const double built = element_ * run_.sizes.largest_tensor;
+      // A tensor is built whole, in f32 first unless that is not torch's type by default.
+      holding.add("set_up", std::max(buffers, built),
+                  std::max(buffers, built + 4 * run_.sizes.largest_tensor));
+    } else if (s_.stage > 0 && s_.optimizer == Offload::none) {
+      holding.add("set_up", std::max(4 * share_, element_ * psi_ - 4 * share_));
+    } else if (s_.stage > 0) {
+      // Weights a second time, while they are made flat; the staging buffer comes after.
+      holding.add("set_up", std::max(0.0, element_ * (psi_ - run_.sizes.largest_trainable)));
+    } else if (s_.is_16_bit) {
+      holding.add("set_up", 4 * psi_);  // gradients of zero, for the step that makes the moments
+    }
     return holding;
   }
 
-  /// What set-up holds for a moment beside weights and master: f32 zeros as large as the master or a sub-group of it,
-  /// and at stages 1 and 2 the weights a second time while they are made flat. At stage 3 the buffers of gradients come
-  /// after it and are there to the end.
-  double set_up() const {
-    if (s_.stage < 3) return std::max(4 * share_, element_ * psi_ - 4 * share_);
-    const double buffers = s_.gradient_bytes * share_ + element_ * s_.reduce_bucket;
-    return std::max(4 * largest_sub_group(run_), buffers);
+  /// What set-up of stage 3 holds beside weights and master: f32 zeros as large as a sub-group for a moment, and then the
+  /// buffers of gradients, which are there to the end, while each parameter is gathered once, alone.
+  double stage3_buffers() const {
+    const bool offloads = s_.optimizer != Offload::none;
+    const double gradients = offloads ? 0 : s_.gradient_bytes * share_;
+    const double bucket = s_.contiguous_gradients ? element_ * s_.reduce_bucket : 0;
+    // Received from the host, and copied once more.
+    const double alone =
+        (s_.parameters != Offload::none ? 2 : 1) * element_ * run_.sizes.largest_tensor;
+    return std::max(offloads ? 0 : 4 * largest_sub_group(run_), gradients + bucket + alone);
   }
 
-  /// Forward and backward.
+  /// Forward and backward: the worst of their moments.
   Holding passes(bool has_moments) const {
+    if (s_.stage == 3) return sharded_passes(has_moments);
     // Stage 1 reduces once the backward pass is over, when no activations are left, unless it overlaps.
-    if (s_.stage != 1 || s_.overlap_comm || s_.uses_bf16_optimizer)
-      return backward(has_moments, true);
-    Holding during = backward(has_moments, false);
-    Holding after = reduction(has_moments);
-    return during.high() > after.high() ? during : after;
+    const bool reduces_after = s_.stage == 1 && !s_.overlap_comm && !s_.uses_bf16_optimizer;
+    Holding turn = resting(has_moments);
+    add_gradients(turn, !reduces_after);
+    if (!reduces_after && s_.stage == 1) {
+      add_copies(
+          turn,
+          {.elements = s_.reduce_bucket, .largest = run_.sizes.largest_trainable, .count = 2});
+    }
+    Holding worst = turn;
+    add_activations(worst, 1);
+    // The gradient of the embedding is the last one, when no activations are left.
+    turn.add("gradient_in_work", 0, element_ * gradient_in_work());
+    consider(worst, turn);
+    if (reduces_after) consider_reductions_of_stage1(worst, has_moments);
+    if (s_.stage == 0 && many_) {
+      Holding reduction = resting(has_moments);
+      add_gradients(reduction, true);
+      reduction.add("bucket_copy", element_ * std::min(psi_, stage0_flatten_elements));
+      consider(worst, reduction);
+    }
+    if (s_.stage == 2)
+      for (const Reduction& reduction : window_of(run_).reductions) {
+        Holding holding = resting(has_moments);
+        add_gradients(holding, true);
+        add_reduction(holding, reduction);
+        consider(worst, holding);
+      }
+    return worst;
   }
 
-  Holding backward(bool has_moments, bool reduces) const {
+  bool is_state_alone() const { return run_.activations.high <= 0; }
+
+  /// Of state alone there is no moment when activations meet it: each term is then at its most.
+  void consider(Holding& worst, const Holding& holding) const {
+    if (!is_state_alone()) {
+      if (holding.high() > worst.high()) worst = holding;
+      return;
+    }
+    for (const Term& term : holding.terms) {
+      if (term.name == "gradient_in_work") continue;  // work, as activations are
+      const auto same = [&](const Term& other) { return other.name == term.name; };
+      const auto found = std::find_if(worst.terms.begin(), worst.terms.end(), same);
+      if (found == worst.terms.end())
+        worst.terms.push_back(term);
+      else if (term.high_bytes > found->high_bytes)
+        *found = term;
+    }
+  }
+
+  Holding resting(bool has_moments) const {
     Holding holding;
     add_weights(holding);
     add_state(holding, has_moments);
     add_resident_gradients(holding);
-    add_gradients(holding, reduces);
-    if (s_.stage == 3) {
-      // The first pass through the modules records their order: it fetches nothing ahead and keeps nothing gathered.
-      const bool records = !has_moments && run_.accumulation_steps == 1;
-      // Before the first update none is persistent: those that will be pass through the window with the others.
-      DeepspeedRun run = run_;
-      if (has_moments)
-        add_persistent(holding);
-      else
-        run.settings.param_persistence = 0;
-      const Range live = live_bytes(run);
-      holding.add("live", live.low, records ? live.low : live.high);
-      holding.add("bucket_copy", 0, element_ * s_.reduce_bucket);
-    }
-    if (s_.optimizer != Offload::none) add_offload_work(holding, reduces);
-    if (run_.activations.high > 0)
-      holding.add("activations", run_.activations.low, run_.activations.high);
     return holding;
   }
 
-  /// Of stage 1, after the backward pass. A gradient that was copied to the bucket has given its own memory back.
-  Holding reduction(bool has_moments) const {
-    Holding holding;
-    add_weights(holding);
-    add_state(holding, has_moments);
-    const double own = s_.optimizer == Offload::none ? element_ * owned_elements(run_) : 0;
-    const double all = stage1_gradients() + own;
-    const double bucket = element_ * s_.reduce_bucket;
-    holding.add("gradients", all - std::min(bucket, element_ * psi_), all);
-    if (s_.contiguous_gradients) holding.add("bucket", bucket);
-    if (many_ && s_.reduce_scatter) holding.add("bucket_copy", 0, bucket);
-    if (s_.optimizer != Offload::none) add_offload_work(holding, true);
-    return holding;
+  /// Elements of gradients that are not yet where gradients are kept. Of a matrix with two uses there is one of each, and
+  /// their sum.
+  double gradient_in_work() const {
+    if (s_.stage == 2)
+      return run_.sizes.tied > 0 ? 3 * run_.sizes.tied : run_.sizes.largest_trainable;
+    return (s_.stage == 3 ? 3 : 2) * run_.sizes.tied;
   }
+
+  void add_activations(Holding& holding, double fraction) const {
+    if (run_.activations.high > 0)
+      holding.add("activations", fraction * run_.activations.low, fraction * run_.activations.high);
+  }
+
+  /// Of stage 1, after the backward pass. A gradient that was copied to the bucket has given its own memory back.
+  void consider_reductions_of_stage1(Holding& worst, bool has_moments) const {
+    const double own = s_.optimizer == Offload::none ? element_ * owned_elements(run_) : 0;
+    double left = stage1_gradients();
+    for (const Reduction& reduction : reductions_in_order(run_)) {
+      Holding holding = resting(has_moments);
+      const bool has_moved =
+          s_.contiguous_gradients && !is_state_alone() && reduction.elements <= s_.reduce_bucket;
+      const double moved = has_moved ? element_ * reduction.elements : 0;
+      holding.add("gradients", left - moved + own);
+      add_bucket(holding);
+      add_copies(holding, reduction);
+      consider(worst, holding);
+      left -= element_ * reduction.elements;
+    }
+  }
+
+  // --- forward and backward at stage 3 ---
+
+  /// The turn, each reduction of gradients, the end.
+  Holding sharded_passes(bool has_moments) const {
+    DeepspeedRun run = run_;
+    // Before the first update none is persistent: those that will be pass through the window with the others.
+    if (!has_moments) run.settings.param_persistence = 0;
+    const Window window = window_of(run);
+    // The first pass through the modules records their order: it fetches nothing ahead and keeps nothing gathered.
+    const bool records = !has_moments && run_.accumulation_steps == 1;
+    const double alone = gathers(run) ? element_ * run_.sizes.largest_tensor : 0;
+    const double received = records ? 0 : received_bytes(run, element_ * window.most);
+    const auto at = [&](double gathered) {
+      Holding holding = resting(has_moments);
+      if (has_moments) add_persistent(holding);
+      const double live = gathers(run) ? element_ * gathered : 0;
+      const double least = std::min(live, alone);
+      holding.add("live", least, records ? least : live + received);
+      return holding;
+    };
+    Holding worst = at(window.most);
+    add_activations(worst, 1);
+    for (const Reduction& reduction : window.reductions) {
+      Holding holding = at(reduction.gathered);
+      add_reduction(holding, reduction);
+      consider(worst, holding);
+    }
+    Holding end = at(std::min(window.most, run_.sizes.largest_tensor));
+    end.add("gradient_in_work", 0, element_ * gradient_in_work());
+    consider(worst, end);
+    return worst;
+  }
+
+  // --- reductions ---
+
+  /// During a backward pass that has come to it.
+  void add_reduction(Holding& holding, const Reduction& reduction) const {
+    double in_work = reduction.next + (reduction.next > 0 ? run_.sizes.tied : 0);
+    if (reduction.elements > s_.reduce_bucket) in_work += reduction.elements;  // in no bucket
+    holding.add("gradient_in_work", 0, element_ * in_work);
+    add_copies(holding, reduction);
+    add_activations(holding, reduction.left);
+  }
+
+  /// What is held twice while gradients are reduced, and what looks them through where they leave for the host.
+  void add_copies(Holding& holding, const Reduction& reduction) const {
+    // Of state alone all that a bucket may hold.
+    const double elements = is_state_alone() ? s_.reduce_bucket : reduction.elements;
+    const double copy = element_ * std::min(elements, s_.reduce_bucket);
+    const double largest = std::ceil(reduction.largest / (s_.stage == 3 ? run_.ranks : 1));
+    if (s_.stage == 3) {
+      // One gradient that divides evenly is reduced from where it is.
+      const bool is_alone = reduction.count == 1 && std::fmod(reduction.elements, run_.ranks) == 0;
+      holding.add("bucket_copy", 0, is_alone ? 0 : copy);
+    } else if (many_ && s_.reduce_scatter) {
+      holding.add("bucket_copy", 0, copy);
+    }
+    if (s_.optimizer == Offload::none) return;
+    // At stage 3 the gradient is there once more, and its norm is taken piece by piece.
+    holding.add("gradient_checks", 0,
+                s_.stage == 3 ? s_.gradient_bytes * largest +
+                                    norm_bytes * std::min(largest, norm_piece_elements)
+                              : norm_bytes * largest);
+  }
+
+  // --- gradients ---
 
   /// Whole gradients of stage 1, and their accumulators where those are wider.
   double stage1_gradients() const {
@@ -177,10 +306,7 @@ class Model {
 
   void add_gradients(Holding& holding, bool reduces) const {
     const bool offloads = s_.optimizer != Offload::none;
-    if (s_.stage == 0) {
-      holding.add("gradients", element_ * psi_);
-      if (many_) holding.add("bucket_copy", element_ * std::min(psi_, stage0_flatten_elements));
-    }
+    if (s_.stage == 0) holding.add("gradients", element_ * psi_);
     if (s_.uses_bf16_optimizer) {
       holding.add("gradients", 2 * psi_ + 4 * psi_);
       return;
@@ -193,24 +319,16 @@ class Model {
       // Of two accumulations one is seen with whole parameters on the borders.
       holding.add("gradients", element_ * ((copies - 1) * share_ + owned_elements(run_)));
     }
-    if (s_.stage == 1 || s_.stage == 2) {
-      const double bucket = element_ * s_.reduce_bucket * (s_.overlap_comm ? 2 : 1);
-      if (s_.contiguous_gradients)
-        holding.add("bucket", bucket);
-      else
-        holding.add("bucket", 0, std::min(bucket, element_ * psi_));
-      if (reduces && many_ && s_.reduce_scatter)
-        holding.add("bucket_copy", 0, element_ * s_.reduce_bucket);
-    }
+    if (s_.stage == 1 || s_.stage == 2) add_bucket(holding);
   }
 
-  /// Overflow test and norm of gradients that leave for the host.
-  void add_offload_work(Holding& holding, bool reduces) const {
-    const double largest = run_.sizes.largest_trainable;
-    if (s_.stage == 3)
-      holding.add("gradient_checks", 0, (s_.gradient_bytes + 8) * std::ceil(largest / run_.ranks));
-    else if (reduces)
-      holding.add("gradient_checks", 0, overflow_test_bytes * largest);
+  /// Of stages 1 and 2.
+  void add_bucket(Holding& holding) const {
+    const double bucket = element_ * s_.reduce_bucket * (s_.overlap_comm ? 2 : 1);
+    if (s_.contiguous_gradients)
+      holding.add("bucket", bucket);
+    else
+      holding.add("bucket", 0, std::min(bucket, element_ * psi_));
   }
 
   Holding update() const {
@@ -244,8 +362,9 @@ class Model {
     add_state(holding, true);
     add_resident_gradients(holding);
     if (s_.stage == 3) {
-      const Range live = live_bytes(run_);
-      holding.add("live", live.low, live.high);
+      const double gathered = gathered_bytes(run_);
+      holding.add("live", std::min(gathered, element_ * run_.sizes.largest_tensor),
+                  gathered + received_bytes(run_, gathered));
     }
     holding.add("activations", run_.evaluation.low, run_.evaluation.high);
     return holding;
@@ -272,152 +391,6 @@ class Model {
     return holding;
   }
 
-  // --- the host, of one node ---
-
-  struct HostTerms {
-    Holding all, pinned;  // of one rank
-    void pin(std::string_view name, double bytes, double block_bytes, bool rounds) {
-      all.add(name, bytes);
-      pinned.add(name, bytes);
-      if (!rounds || block_bytes <= 0) return;
-      rounding += std::max(0.0, bytes / block_bytes * rounded_block(block_bytes) - bytes);
-    }
-    double rounding = 0;  // up to powers of two
-  };
-
-  HostTerms host_terms(bool has_run, bool has_moments) const {
-    HostTerms terms;
-    const double group = largest_sub_group(run_);
-    if (s_.optimizer == Offload::cpu && s_.stage < 3) {
-      const double largest = element_ * run_.sizes.largest_trainable;
-      if (s_.pins_memory) {
-        terms.pin("master", 4 * share_, 4 * share_, true);
-        terms.pin("gradients_f32", 4 * share_, 4 * share_, true);
-        terms.pin("staging", element_ * share_ + largest, element_ * share_, true);
-      } else {
-        terms.all.add("master", 4 * share_);
-        terms.all.add("gradients_f32", 4 * share_);
-        terms.all.add("staging", element_ * share_ + largest);
-      }
-      if (has_moments) terms.all.add("moments", 8 * share_);
-      if (has_run && run_.accumulation_steps > 1 && s_.stage == 2)
-        terms.pin("accumulation", element_ * share_, element_ * share_, s_.pins_memory);
-    }
-    if (s_.optimizer == Offload::cpu && s_.stage == 3) {
-      terms.all.add("master", 4 * share_);
-      terms.pin("gradients_f32", 4 * share_, 4 * group, s_.pins_memory);
-      terms.pin("gradients", s_.gradient_bytes * share_, s_.gradient_bytes * share_,
-                s_.pins_memory);
-      if (has_moments) terms.all.add("moments", 8 * share_);
-    }
-    if (s_.optimizer == Offload::nvme) {
-      terms.pin("nvme_buffers", s_.buffer_count * 4 * group, 4 * group, true);
-      terms.pin("gradients", s_.gradient_bytes * share_, s_.gradient_bytes * share_, true);
-    }
-    const double frozen = element_ * (run_.sizes.frozen - run_.sizes.quantised) / run_.ranks;
-    if (s_.parameters == Offload::cpu) {
-      terms.pin("weights", element_ * share_ + frozen, element_ * (share_ + frozen / element_),
-                true);
-      // Shards of single parameters that train, freed once they are flat; the allocator caches the blocks.
-      terms.all.add("weights_transient", 0, element_ * share_);
-      terms.pinned.add("weights_transient", 0, element_ * share_);
-    }
-    if (s_.parameters == Offload::nvme)
-      terms.pin("parameter_buffers", s_.parameter_buffer_count * s_.parameter_buffer * element_,
-                s_.parameter_buffer * element_, true);
-    if (terms.rounding > 0) {
-      terms.all.add(rounding_term, 0, terms.rounding);
-      terms.pinned.add(rounding_term, 0, terms.rounding);
-    }
-    return terms;
-  }
-
-  static Holding times(const Holding& of_rank, double ranks) {
-    Holding node;
-    for (const Term& term : of_rank.terms)
-      node.add(term.name, ranks * term.low_bytes, ranks * term.high_bytes);
-    return node;
-  }
-
-  void host(Forecast& forecast) const {
-    const double ranks = run_.ranks_on_node;
-    const auto put = [&](Phase phase, bool has_moments, const Holding& more) {
-      const HostTerms terms = host_terms(phase != Phase::load, has_moments);
-      Holding all = times(terms.all, ranks);
-      for (const Term& term : more.terms) all.terms.push_back(term);
-      if (run_.has_process)
-        all.add("processes", ranks * process_bytes.low, ranks * process_bytes.high);
-      forecast.at(phase, Space::host) = all;
-      if (!terms.pinned.terms.empty())
-        forecast.at(phase, Space::pinned_host) = times(terms.pinned, ranks);
-    };
-    put(Phase::load, false, loading());
-    put(Phase::first_step, false, {});
-    put(Phase::step, true, {});
-    put(Phase::update, true, {});
-    if (run_.evaluates) put(Phase::evaluate, true, {});
-    if (run_.saves) {
-      put(Phase::save, true, save_on_host());
-      put(Phase::after_save, true, {});
-    }
-    put(Phase::resume, true, resume_on_host());
-    if (const double bytes = nvme_bytes(run_); bytes > 0)
-      for (const Phase phase : {Phase::step, Phase::update, Phase::resume}) {
-        Holding holding;
-        holding.add("optimizer", 0.75 * bytes, bytes);
-        forecast.at(phase, Space::nvme) = holding;
-      }
-  }
-
-  double frozen_bytes() const {
-    return element_ * (run_.sizes.frozen - run_.sizes.quantised) +
-           run_.quantised_bytes * run_.sizes.quantised;
-  }
-
-  Holding loading() const {
-    Holding holding;
-    // Adapters are made beside the base once it is there.
-    const double whole = run_.saves_adapters_only ? frozen_bytes() : element_ * psi_;
-    if (s_.stage == 3 && run_.built_sharded) {
-      holding.add("checkpoint_shard", 0, std::min(whole, load_shard_bytes));
-    } else {
-      holding.add("model_per_rank", 0, run_.ranks_on_node * whole);
-    }
-    // Zeros as large as a sub-group, before there are buffers for gradients.
-    if (s_.stage == 3 && s_.optimizer == Offload::cpu)
-      holding.add("set_up", 0,
-                  run_.ranks_on_node *
-                      std::max(0.0, 4 * largest_sub_group(run_) - s_.gradient_bytes * share_));
-    return holding;
-  }
-
-  Holding save_on_host() const {
-    Holding holding;
-    const double whole = element_ * (run_.sizes.total() - run_.sizes.quantised);
-    const auto [narrow, wide] = adapters_on_rank_0(run_.sizes);
-    // The largest storage of a rank is serialised at a time.
-    const double storage = s_.stage == 3 ? 4 * largest_sub_group(run_) : 4 * share_;
-    if (s_.optimizer == Offload::none)  // else it is written from where it lies
-      holding.add("serialised", 0, run_.ranks_on_node * storage);
-    if (s_.stage < 3)
-      holding.add("weights_clone",
-                  run_.ranks_on_node * (run_.saves_adapters_only ? element_ * psi_ : whole));
-    else if (run_.saves_adapters_only)
-      holding.add("weights_on_rank_0", narrow, wide + frozen_bytes());
-    else if (s_.gathers_on_save)
-      holding.add("weights_on_rank_0", whole);
-    return holding;
-  }
-
-  /// Each rank reads its own optimizer file whole, besides what lives there already; at stages 1 and 2 every rank reads
-  /// the model file too.
-  Holding resume_on_host() const {
-    Holding holding;
-    holding.add("optimizer_file", run_.ranks_on_node * 12 * share_);
-    if (s_.stage < 3) holding.add("model_file", 0, run_.ranks_on_node * element_ * psi_);
-    return holding;
-  }
-
   const DeepspeedRun& run_;
   const DeepspeedSettings& s_;
   double psi_, share_, element_;
@@ -436,15 +409,6 @@ double persistent_device_bytes(const DeepspeedRun& run) {
 
 Forecast deepspeed_memory(const DeepspeedRun& run) {
   return Model(run).forecast();
-}
-
-double nvme_bytes(const DeepspeedRun& run) {
-  const double ranks = run.ranks_on_node;
-  double bytes = 0;
-  // Master, both moments, and f32 gradients, which are swapped too.
-  if (run.settings.optimizer == Offload::nvme) bytes += ranks * 16 * share_of(run);
-  if (run.settings.parameters == Offload::nvme) bytes += ranks * 2 * share_of(run);
-  return bytes;
 }
 
 }  // namespace underkeel::doctor

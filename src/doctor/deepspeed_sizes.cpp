@@ -28,8 +28,17 @@ double persistent_elements(const ModelSizes& sizes, const DeepspeedSettings& set
 }
 
 double largest_sub_group(const DeepspeedRun& run) {
-  const double largest_share = std::ceil(run.sizes.largest_trainable / run.ranks);
-  return std::min(share_of(run), run.settings.sub_group + largest_share);
+  const double share = share_of(run);
+  if (run.settings.sub_group >= share) return share;
+  // Parameters in their order, a group until it is full.
+  double largest = 0, group = 0;
+  for (const Tensor& tensor : run.sizes.tensors) {
+    if (!tensor.is_trainable) continue;
+    group += std::ceil(static_cast<double>(tensor.elements) / run.ranks);
+    largest = std::max(largest, group);
+    if (group >= run.settings.sub_group) group = 0;
+  }
+  return largest;
 }
 
 double owned_elements(const DeepspeedRun& run) {
@@ -45,30 +54,6 @@ double owned_elements(const DeepspeedRun& run) {
     begin = end;
   }
   return static_cast<double>(*std::max_element(owned.begin(), owned.end()));
-}
-
-double gathered_bytes(const DeepspeedRun& run) {
-  const DeepspeedSettings& s = run.settings;
-  // On one rank a gather is a view of the shard.
-  if (s.stage < 3 || (run.ranks <= 1 && s.parameters == Offload::none)) return 0;
-  const double largest = run.sizes.largest_tensor;
-  // Fetching ahead stops at max_live, at most one parameter late.
-  const double ahead = s.prefetch_bucket > 0 ? s.max_live : 0;
-  const double window = std::max({ahead, s.max_reuse_distance / 2, largest});
-  const double passing =
-      run.sizes.total() - run.sizes.quantised - persistent_elements(run.sizes, s);
-  return (s.is_16_bit ? 2 : 4) * std::min(passing, window + largest);
-}
-
-Range live_bytes(const DeepspeedRun& run) {
-  const DeepspeedSettings& s = run.settings;
-  const double gathered = gathered_bytes(run);
-  const double element = s.is_16_bit ? 2 : 4;
-  const double low = std::min(gathered, element * run.sizes.largest_tensor);
-  if (run.ranks <= 1 || s.prefetch_bucket <= 0) return {low, gathered};
-  // Several parameters are received in one flat buffer and then copied out of it.
-  const double received = std::min(s.prefetch_bucket, s.max_live) + run.sizes.largest_tensor;
-  return {low, gathered + std::min(gathered, element * received)};
 }
 
 Range adapters_on_rank_0(const ModelSizes& sizes) {

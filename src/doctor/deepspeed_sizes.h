@@ -32,10 +32,6 @@ double persistent_elements(const ModelSizes& sizes, const DeepspeedSettings& set
 double largest_sub_group(const DeepspeedRun& run);
 /// Elements of the parameters that a rank owns a part of at stages 1 and 2, each counted whole: of the rank with most.
 double owned_elements(const DeepspeedRun& run);
-/// Bytes of parameters that may be gathered at once at stage 3, besides those that stay so.
-double gathered_bytes(const DeepspeedRun& run);
-/// The same with the buffers that they are received in: in forward and backward.
-Range live_bytes(const DeepspeedRun& run);
 /// Adapters that rank 0 collects in a save at stage 3: in 16 bit as DeepSpeed holds them, or in f32 as PEFT makes them.
 Range adapters_on_rank_0(const ModelSizes& sizes);
 /// Page-locked blocks are rounded up to powers of two.

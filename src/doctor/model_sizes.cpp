@@ -41,6 +41,8 @@ ModelSizes sizes_of(const spec::ModelSpec& model, const RunFacts& run) {
     add(sizes, {.elements = run.lora_rank * parameter.columns});
     add(sizes, {.elements = run.lora_rank * parameter.rows});
   }
+  if (model.tied_head && !run.is_lora)
+    sizes.tied = static_cast<double>(sizes.tensors.front().elements);
   return sizes;
 }
 

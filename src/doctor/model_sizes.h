@@ -23,6 +23,7 @@ struct ModelSizes {
   double quantised = 0;
   double largest_tensor = 0;
   double largest_trainable = 0;
+  double tied = 0;  // of a trained embedding that is the head too; it comes first
   double total() const { return trainable + frozen; }
 };
 

@@ -288,6 +288,8 @@ constexpr std::array shared_phrases = {
     Phrase{"term.bucket_copy", {"copy of the bucket", "桶的副本"}},
     Phrase{"term.live", {"gathered parameters", "收集中的参数"}},
     Phrase{"term.staging", {"staging", "中转缓冲"}},
+    Phrase{"term.gradient_in_work", {"gradients in work", "计算中的梯度"}},
+    Phrase{"term.defragmented", {"shards on their way through the host", "经主机整理的分片"}},
     Phrase{"term.gradient_checks", {"overflow test and norm", "溢出检查与范数"}},
     Phrase{"term.activations", {"activations and logits", "激活与 logits"}},
     Phrase{"term.update_copies", {"copies for the update", "更新时的副本"}},

@@ -88,15 +88,16 @@ TEST(DeepspeedMemory, HasTheStepPeaks) {
     const Forecast forecast = deepspeed_memory(run);
     const double copies = term_gb(forecast, Phase::update, "update_copies");
     EXPECT_NEAR(low_gb(forecast, Phase::update) - copies, size_gb, 0.1) << ranks;
-    // s_max is at most 1e9 and one parameter's share, and here never more than S.
-    EXPECT_NEAR(copies, ranks < 8 ? 6.0 + 6 * 0.131072 / ranks : 5.1, 0.1) << ranks;
+    // s_max ends with the parameter that makes it 1e9, and is never more than S.
+    EXPECT_GE(copies, ranks < 8 ? 6.0 : 5.0) << ranks;
+    EXPECT_LE(copies, ranks < 8 ? 6.0 + 6 * 0.131072 / ranks : 5.1) << ranks;
   }
 }
 
 TEST(DeepspeedMemory, HasOneCardWithOffload) {
   const Forecast stage2 = deepspeed_memory(
       run_of(seven_billion(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu}));
-  EXPECT_NEAR(high_gb(stage2, Phase::step), 16.2, 0.2);
+  EXPECT_NEAR(high_gb(stage2, Phase::step), 15.8, 0.05);
   EXPECT_NEAR(low_gb(stage2, Phase::step, Space::host), 121.5, 0.2);
   const Forecast accumulating = deepspeed_memory(run_of(
       seven_billion(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu, .accumulation = 4}));
