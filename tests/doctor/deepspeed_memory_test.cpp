@@ -9,7 +9,7 @@
 namespace underkeel::doctor {
 namespace {
 
-struct Setting {
+struct RunSetting {
   int stage = 0;
   double ranks = 1;
   Offload optimizer = Offload::none;
@@ -19,7 +19,7 @@ struct Setting {
   double accumulation = 1;
 };
 
-DeepspeedRun run_of(const ModelSizes& sizes, const Setting& setting) {
+DeepspeedRun run_of(const ModelSizes& sizes, const RunSetting& setting) {
   DeepspeedSettings settings;
   settings.stage = setting.stage;
   settings.optimizer = setting.optimizer;
@@ -52,14 +52,14 @@ double term_gb(const Forecast& forecast, Phase phase, std::string_view name,
   return 0;
 }
 
-const ModelSizes& seven_billion() {
+const ModelSizes& sizes_of_llama_2() {
   static const ModelSizes sizes = sizes_of(llama_2_7b());
   return sizes;
 }
 
 TEST(DeepspeedMemory, CountsLlama2) {
-  EXPECT_EQ(seven_billion().trainable, 6738415616.0);
-  EXPECT_EQ(seven_billion().largest_tensor, 131072000.0);
+  EXPECT_EQ(sizes_of_llama_2().trainable, 6738415616.0);
+  EXPECT_EQ(sizes_of_llama_2().largest_tensor, 131072000.0);
 }
 
 TEST(DeepspeedMemory, HasThePersistentBytesOfStages1And2) {
@@ -67,7 +67,7 @@ TEST(DeepspeedMemory, HasThePersistentBytesOfStages1And2) {
   for (const auto& [ranks, size_gb] : expected)
     for (const int stage : {1, 2})
       EXPECT_NEAR(
-          gb(persistent_device_bytes(run_of(seven_billion(), {.stage = stage, .ranks = ranks}))),
+          gb(persistent_device_bytes(run_of(sizes_of_llama_2(), {.stage = stage, .ranks = ranks}))),
           size_gb, 0.1)
           << ranks;
 }
@@ -75,7 +75,7 @@ TEST(DeepspeedMemory, HasThePersistentBytesOfStages1And2) {
 TEST(DeepspeedMemory, HasTheStepPeaks) {
   const double stage2_extra[][2] = {{1, 53.9}, {2, 27.0}, {4, 13.5}, {8, 6.7}};
   for (const auto& [ranks, extra_gb] : stage2_extra) {
-    const DeepspeedRun run = run_of(seven_billion(), {.stage = 2, .ranks = ranks});
+    const DeepspeedRun run = run_of(sizes_of_llama_2(), {.stage = 2, .ranks = ranks});
     const double peak = low_gb(deepspeed_memory(run), Phase::update);
     // Parameters on a border between ranks are counted whole.
     const double edges = gb(2 * (owned_elements(run) - share_of(run)));
@@ -84,7 +84,7 @@ TEST(DeepspeedMemory, HasTheStepPeaks) {
   }
   const double stage3_persistent[][2] = {{1, 108.8}, {2, 54.9}, {4, 28.0}, {8, 14.5}};
   for (const auto& [ranks, size_gb] : stage3_persistent) {
-    const DeepspeedRun run = run_of(seven_billion(), {.stage = 3, .ranks = ranks});
+    const DeepspeedRun run = run_of(sizes_of_llama_2(), {.stage = 3, .ranks = ranks});
     const Forecast forecast = deepspeed_memory(run);
     const double copies = term_gb(forecast, Phase::update, "update_copies");
     EXPECT_NEAR(low_gb(forecast, Phase::update) - copies, size_gb, 0.1) << ranks;
@@ -96,15 +96,15 @@ TEST(DeepspeedMemory, HasTheStepPeaks) {
 
 TEST(DeepspeedMemory, HasOneCardWithOffload) {
   const Forecast stage2 = deepspeed_memory(
-      run_of(seven_billion(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu}));
+      run_of(sizes_of_llama_2(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu}));
   EXPECT_NEAR(high_gb(stage2, Phase::step), 15.8, 0.05);
   EXPECT_NEAR(low_gb(stage2, Phase::step, Space::host), 121.5, 0.2);
   const Forecast accumulating = deepspeed_memory(run_of(
-      seven_billion(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu, .accumulation = 4}));
+      sizes_of_llama_2(), {.stage = 2, .ranks = 1, .optimizer = Offload::cpu, .accumulation = 4}));
   EXPECT_NEAR(low_gb(accumulating, Phase::step, Space::host), 135, 0.3);
 
   const Forecast stage3 = deepspeed_memory(
-      run_of(seven_billion(),
+      run_of(sizes_of_llama_2(),
              {.stage = 3, .ranks = 1, .optimizer = Offload::cpu, .parameters = Offload::cpu}));
   EXPECT_NEAR(term_gb(stage3, Phase::step, "bucket"), 1.0, 0.01);
   EXPECT_NEAR(term_gb(stage3, Phase::step, "live"), 2.26, 0.01);  // 1.126e9 elements at most
@@ -129,7 +129,7 @@ TEST(DeepspeedMemory, BringsTheMomentsAtTheFirstUpdate) {
 TEST(DeepspeedMemory, GrowsWithTheStageOnASmallModel) {
   // 494,032,768 parameters on 2 cards: users saw stage 2 need more than stage 1.
   const ModelSizes sizes = sizes_of(qwen2_half_billion());
-  const auto stage = [&](int number, Setting setting = {}) {
+  const auto stage = [&](int number, RunSetting setting = {}) {
     setting.stage = number;
     setting.ranks = 2;
     setting.accumulation = 2;
@@ -159,7 +159,7 @@ TEST(DeepspeedMemory, SavesWhatUsersMeasuredWithSmallerBuckets) {
 TEST(DeepspeedMemory, CountsTheNodesHost) {
   // 33B, 8 ranks.
   const ModelSizes sizes = sizes_of(model_of(llama_33b));
-  const auto node = [&](Setting setting) {
+  const auto node = [&](RunSetting setting) {
     setting.stage = 3;
     setting.ranks = 8;
     return deepspeed_memory(run_of(sizes, setting));
@@ -189,7 +189,7 @@ TEST(DeepspeedMemory, RoundsPageLockedBlocksToPowersOfTwo) {
 }
 
 TEST(DeepspeedMemory, PassesTheWholeModelThroughEachCardWithoutZeroInit) {
-  DeepspeedRun run = run_of(seven_billion(), {.stage = 3, .ranks = 8});
+  DeepspeedRun run = run_of(sizes_of_llama_2(), {.stage = 3, .ranks = 8});
   run.built_sharded = false;
   EXPECT_NEAR(low_gb(deepspeed_memory(run), Phase::load), 13.5, 0.05);
   EXPECT_NEAR(high_gb(deepspeed_memory(run), Phase::load, Space::host), 8 * 13.5, 0.5);
@@ -199,14 +199,14 @@ TEST(DeepspeedMemory, KeepsOnlyTheNormsGatheredBelowTheUsualThresholds) {
   DeepspeedSettings settings;
   settings.param_persistence = 40960;
   const double norms = 65 * 4096;
-  EXPECT_EQ(persistent_elements(seven_billion(), settings), norms);
+  EXPECT_EQ(persistent_elements(sizes_of_llama_2(), settings), norms);
   settings.param_persistence = 1e5;
-  EXPECT_EQ(persistent_elements(seven_billion(), settings), norms);
+  EXPECT_EQ(persistent_elements(sizes_of_llama_2(), settings), norms);
   settings.param_persistence = 1e9;
-  EXPECT_EQ(persistent_elements(seven_billion(), settings), seven_billion().trainable);
+  EXPECT_EQ(persistent_elements(sizes_of_llama_2(), settings), sizes_of_llama_2().trainable);
   settings.model_persistence = 10000;
   settings.param_persistence = 40960;
-  EXPECT_EQ(persistent_elements(seven_billion(), settings), 8192);
+  EXPECT_EQ(persistent_elements(sizes_of_llama_2(), settings), 8192);
 }
 
 TEST(Activations, CountWhatABackwardPassNeedsAtLeast) {
