@@ -11,7 +11,9 @@
 
 #include "base/units.h"
 #include "command.h"
+#include "data/data_report.h"
 #include "data/dataset_info.h"
+#include "data/sampler.h"
 #include "disk_need.h"
 #include "doctor/disk.h"
 #include "run_arguments.h"
@@ -68,13 +70,30 @@ std::int64_t bytes_below(const std::filesystem::path& folder) {
   return size_bytes;
 }
 
-doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunConfig& run) {
+doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunConfig& run,
+                               int world_size) {
   doctor::DataFigures figures;
   figures.samples = datasets.training->count();
+  const data::SamplerConfig order = train::sampler_config(run, figures.samples, world_size, 0);
+  if (const auto sampler = data::Sampler::make(order)) {
+    figures.micro_batches = sampler->micro_batches_per_epoch();
+    figures.windows = sampler->updates_per_epoch();
+    const std::int64_t rest = figures.micro_batches % order.accumulation_steps;
+    figures.last_window = rest == 0 ? order.accumulation_steps : rest;
+    figures.untrained_windows = data::untrained_windows(datasets, order);
+    figures.filled_samples = sampler->filled_samples();
+    figures.left_out_samples = sampler->left_out_samples();
+  }
   figures.sizes = *run.data.samples;
   for (const data::DatasetFigures& set : datasets.sets) {
     const data::CutFigures& cut = set.cut;
-    figures.longest_uncut = std::max(figures.longest_uncut, cut.longest_uncut);
+    if (cut.longest_uncut > figures.longest_uncut) {
+      figures.longest_uncut = cut.longest_uncut;
+      figures.longest_prompt = cut.longest_prompt;
+      figures.longest_prompt_kept = cut.longest_prompt_kept;
+      figures.longest_answer = cut.longest_answer;
+      figures.longest_answer_kept = cut.longest_answer_kept;
+    }
     figures.whole += cut.whole;
     figures.untrained += cut.untrained - cut.unanswered;
     figures.unanswered += cut.unanswered;
@@ -136,7 +155,7 @@ void read_data(bool is_asked_for, const doctor::Inputs& inputs, doctor::Question
     return;
   }
   train::take_sizes(data->datasets, {.world_size = world_size}, run);
-  question.data = figures_of(data->datasets, run);
+  question.data = figures_of(data->datasets, run, world_size);
 }
 
 Result<void> run(const Words& words, int& exit_code) {

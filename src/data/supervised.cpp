@@ -42,6 +42,8 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
     const TurnLengths all{.source = static_cast<std::int64_t>(turn.source.size()),
                           .target = static_cast<std::int64_t>(turn.target.size())};
     figures.longest_uncut += all.source + all.target;
+    figures.longest_prompt += all.source;
+    figures.longest_answer += all.target;
     if (options.train_on_prompt) trainable += all.source;
     if (!options.mask_history || visit == 0) trainable += all.target;
     if (used >= options.cutoff_tokens) {
@@ -51,6 +53,8 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
     }
     const TurnLengths length = cut_turn(all, options.cutoff_tokens - used);
     used += length.source + length.target;
+    figures.longest_prompt_kept += length.source;
+    figures.longest_answer_kept += length.target;
     if (length.source < all.source) ++figures.prompts_cut;
     if (length.target < all.target)
       ++(length.target > 0 ? figures.answers_cut : figures.answers_lost);

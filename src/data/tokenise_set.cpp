@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int cache_version = 2;  // counts changes of what the same key would give
+constexpr int cache_version = 3;  // counts changes of what the same key would give
 constexpr std::size_t untrained_kept = 20;
 
 // Everything that the tokens depend on.
@@ -82,11 +82,21 @@ RecordReport report_of(const Json& json) {
   return report;
 }
 
-constexpr std::int64_t CutFigures::*cut_fields[] = {
-    &CutFigures::tokens,       &CutFigures::trained,      &CutFigures::longest_uncut,
-    &CutFigures::whole,        &CutFigures::untrained,    &CutFigures::answers,
-    &CutFigures::answers_cut,  &CutFigures::answers_lost, &CutFigures::prompts_cut,
-    &CutFigures::prompts_lost, &CutFigures::unanswered};
+constexpr std::int64_t CutFigures::*cut_fields[] = {&CutFigures::tokens,
+                                                    &CutFigures::trained,
+                                                    &CutFigures::longest_uncut,
+                                                    &CutFigures::whole,
+                                                    &CutFigures::untrained,
+                                                    &CutFigures::answers,
+                                                    &CutFigures::answers_cut,
+                                                    &CutFigures::answers_lost,
+                                                    &CutFigures::prompts_cut,
+                                                    &CutFigures::prompts_lost,
+                                                    &CutFigures::unanswered,
+                                                    &CutFigures::longest_prompt,
+                                                    &CutFigures::longest_prompt_kept,
+                                                    &CutFigures::longest_answer,
+                                                    &CutFigures::longest_answer_kept};
 
 std::string text_of(const DatasetFigures& figures) {
   Json cut = Json::array();

@@ -7,7 +7,13 @@ namespace underkeel::data {
 void CutFigures::add(const CutFigures& other) {
   tokens += other.tokens;
   trained += other.trained;
-  longest_uncut = std::max(longest_uncut, other.longest_uncut);
+  if (other.longest_uncut > longest_uncut) {
+    longest_uncut = other.longest_uncut;
+    longest_prompt = other.longest_prompt;
+    longest_prompt_kept = other.longest_prompt_kept;
+    longest_answer = other.longest_answer;
+    longest_answer_kept = other.longest_answer_kept;
+  }
   whole += other.whole;
   untrained += other.untrained;
   unanswered += other.unanswered;

@@ -27,9 +27,12 @@ struct CutFigures {
   std::int64_t tokens = 0;         // kept
   std::int64_t trained = 0;        // labels that are targets
   std::int64_t longest_uncut = 0;  // tokens of the longest sample before the cut-off
-  std::int64_t whole = 0;          // samples that lost nothing
-  std::int64_t untrained = 0;      // samples without a trained token
-  std::int64_t unanswered = 0;     // of them those that no cut-off is to blame for
+  // Of that sample, over its turns: tokens of prompts and answers before the cut-off and after it.
+  std::int64_t longest_prompt = 0, longest_prompt_kept = 0;
+  std::int64_t longest_answer = 0, longest_answer_kept = 0;
+  std::int64_t whole = 0;       // samples that lost nothing
+  std::int64_t untrained = 0;   // samples without a trained token
+  std::int64_t unanswered = 0;  // of them those that no cut-off is to blame for
   std::int64_t answers = 0;
   std::int64_t answers_cut = 0;   // lost their end
   std::int64_t answers_lost = 0;  // nothing is left

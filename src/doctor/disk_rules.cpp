@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "doctor/disk_cures.h"
 #include "doctor/memory_rules.h"
 #include "io/checkpoint_space.h"
 
@@ -24,7 +25,9 @@ CheckpointBytes checkpoint_bytes(const MemoryCase& memory) {
   const double element = s.is_16_bit ? 2 : 4;
   const bool has_master = s.is_16_bit || s.stage > 0;
   CheckpointBytes bytes;
-  if (!memory.run.saves_model_only) {
+  // Asked for weights that it may not gather, the Trainer writes DeepSpeed's whole checkpoint in their place.
+  const bool falls_back = !memory.run.is_lora && s.stage == 3 && !s.gathers_on_save;
+  if (!memory.run.saves_model_only || falls_back) {
     bytes.state = (has_master ? 12 : 8) * memory.sizes.trainable;
     if (s.stage < 3) bytes.weights += element * memory.sizes.trainable;
   }
@@ -46,6 +49,21 @@ std::optional<std::int64_t> save_count(const RunFacts& run) {
   if (run.save_steps > 0 && run.save_steps < 1) return times(1 / run.save_steps);
   if (run.max_steps <= 0 || run.save_steps < 1) return std::nullopt;
   return times(run.max_steps / run.save_steps);
+}
+
+/// Under the Trainer, which has the key; at stage 3 it has to gather weights that it writes by themselves.
+std::optional<WeightsOnly> weights_only(const MemoryCase& memory, io::SpaceNeed need) {
+  if (!memory.under_trainer || memory.run.saves_model_only) return std::nullopt;
+  MemoryCase other = memory;
+  other.run.saves_model_only = true;
+  WeightsOnly only{.words = "save_only_model: true"};
+  if (memory.settings.stage == 3 && !memory.settings.gathers_on_save && !memory.run.is_lora) {
+    other.settings.gathers_on_save = true;
+    only.words += ", stage3_gather_16bit_weights_on_model_save: true";
+  }
+  need.checkpoint_bytes = static_cast<std::int64_t>(checkpoint_bytes(other).total());
+  only.need = need;
+  return only;
 }
 
 }  // namespace
@@ -81,7 +99,6 @@ void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inp
                            .save_total_limit = std::max<std::int64_t>(0, limit)};
   const std::int64_t needed = io::needed_bytes(need);
   const bool fits = !is_known || needed <= free;
-  const std::int64_t smaller = fits ? 0 : io::largest_limit_that_fits(need, free);
   if (!fits) diagnosis.deepspeed.verdict = Verdict::fails;
   tell(!is_known ? "deepspeed-disk"
        : fits    ? "deepspeed-disk-fits"
@@ -90,7 +107,7 @@ void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inp
        {{"needed", amount(static_cast<double>(needed))},
         {"count", fmt::format("{}", io::checkpoints_at_once(need))},
         {"free", free_text},
-        {"cure", smaller > 0 ? fmt::format("save_total_limit: {}", smaller) : "@disk.no-limit"}});
+        {"cure", fits ? "" : disk_cures(need, free, weights_only(memory, need))}});
 }
 
 }  // namespace underkeel::doctor

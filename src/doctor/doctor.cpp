@@ -45,6 +45,31 @@ bool has_error_now(const std::vector<Finding>& findings, Engine engine) {
   });
 }
 
+/// How an epoch is cut into windows of accumulation, and which of them are not like the others.
+void tell_epoch(const Inputs& inputs, const DataFigures& data, Diagnosis& diagnosis) {
+  const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
+  const std::string file = inputs.run ? inputs.run->file : "";
+  const RunFacts run = inputs.run ? run_facts(inputs.run->root) : RunFacts{};
+  diagnosis.findings.push_back({.id = "data-epoch",
+                                .file = file,
+                                .key = "gradient_accumulation_steps",
+                                .slots = {{"micro_batches", count(data.micro_batches)},
+                                          {"micro", count(run.micro_batch)},
+                                          {"ranks", count(inputs.ranks.count)},
+                                          {"windows", count(data.windows)},
+                                          {"steps", count(run.accumulation_steps)},
+                                          {"last", count(data.last_window)},
+                                          {"filled", count(data.filled_samples)},
+                                          {"left_out", count(data.left_out_samples)}}});
+  if (data.untrained_windows == 0) return;
+  diagnosis.findings.push_back(
+      {.id = "data-windows-untrained",
+       .severity = Severity::warning,
+       .file = file,
+       .key = "gradient_accumulation_steps",
+       .slots = {{"count", count(data.untrained_windows)}, {"windows", count(data.windows)}}});
+}
+
 void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   const std::string file = inputs.run ? inputs.run->file : "";
   if (question.data_error)
@@ -67,6 +92,15 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
                                           {"uncut", count(data.longest_uncut)},
                                           {"micro", count(micro_batch)},
                                           {"met", count(data.sizes.training.of(micro_batch))}}});
+  if (data.longest_answer > 0)
+    diagnosis.findings.push_back({.id = "data-longest-parts",
+                                  .file = file,
+                                  .key = "cutoff_len",
+                                  .slots = {{"prompt", count(data.longest_prompt)},
+                                            {"prompt_kept", count(data.longest_prompt_kept)},
+                                            {"answer", count(data.longest_answer)},
+                                            {"answer_kept", count(data.longest_answer_kept)}}});
+  if (data.windows > 0) tell_epoch(inputs, data, diagnosis);
   if (data.unanswered > 0)
     diagnosis.findings.push_back({.id = "data-unanswered",
                                   .severity = Severity::warning,
@@ -136,6 +170,16 @@ void tell_too_many_ranks(const Inputs& inputs, std::vector<Finding>& findings) {
                  {"gpus", fmt::format("{}", gpus)},
                  {"on_node", fmt::format("{}", on_node)},
                  {"nodes", fmt::format("{}", (inputs.ranks.count + on_node - 1) / on_node)}}});
+}
+
+/// A DeepSpeed config that no Trainer reads for DeepSpeed is refused for a key that it has twice.
+void settle_repeated_keys(const Inputs& inputs, std::vector<Finding>& findings) {
+  if (inputs.run || inputs.accelerate || inputs.has_unread) return;
+  for (Finding& finding : findings)
+    if (finding.id == "key-given-twice") {
+      finding.id = "key-given-twice-alone";
+      finding.severity = Severity::error;
+    }
 }
 
 /// Whether DeepSpeed stops on a key of zero_optimization: what stands there is then no stage, offload or bucket of its own.
@@ -226,6 +270,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
                    const DiskNeed& disk_need) {
   Diagnosis diagnosis{.findings = std::move(gathered)};
   std::vector<Finding>& findings = diagnosis.findings;
+  settle_repeated_keys(inputs, findings);
   if (inputs.deepspeed || inputs.run)
     findings.push_back({.id = "ranks-counted",
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},
@@ -245,6 +290,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
     append(findings, of_keys);
     append(findings, check_config(inputs));
   }
+  if (!inputs.deepspeed) check_quantisation(inputs, findings);
   look_at_memory(question, inputs, diagnosis);
   look_at_data(question, inputs, diagnosis);
   look_at_data_files(question, inputs, diagnosis);

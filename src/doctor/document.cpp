@@ -267,6 +267,11 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
     tell(findings, "file-unrecognised", Severity::warning, document, {});
     return false;
   }
+  // DeepSpeed and the Trainer differ in what they make of a key that a DeepSpeed config has twice.
+  if (!read && !is_too_large && mentions_deepspeed_keys(text))
+    if (auto last = spec::read_json(text, document.file, spec::JsonDialect::last_holds);
+        last && kind_of(last->root) == FileKind::deepspeed_config)
+      read = std::move(last);
   if (!read) {
     document.kind = kind_of_broken(text);
     document.is_unread = true;
@@ -281,6 +286,12 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
   for (const std::string& departure : read->departures)
     tell(findings, "json-not-strict", Severity::warning, document, {{"what", departure}},
          Engine::deepspeed);
+  for (const spec::RepeatedKey& each : read->repeated) {
+    tell(findings, "key-given-twice", Severity::warning, document, {{"key", each.key}},
+         Engine::deepspeed);
+    findings.back().key = each.key;
+    findings.back().line = each.place.line;
+  }
   return true;
 }
 

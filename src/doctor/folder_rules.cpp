@@ -52,6 +52,21 @@ void tell_broken(Diagnosis& diagnosis, std::string file, const Error& error) {
        {{"what", error.what}, {"where", error.where}, {"fix", error.fix}});
 }
 
+/// An entry of the head of a tied model that cannot be read came from whoever wrote it: another copy has it too.
+bool tell_tied_entry(const Inputs& inputs, const std::string& file, const Error& error,
+                     Diagnosis& diagnosis) {
+  const auto tied = inputs.model ? spec::tied_copy(*inputs.model) : std::nullopt;
+  if (!tied) return false;
+  const std::string place = fmt::format(", tensor {}", tied->copy);
+  if (!error.where.ends_with(place)) return false;
+  tell(diagnosis, "weights-tied-entry-broken", Severity::error, file, std::string(tied->copy),
+       {{"what", error.what},
+        {"where", error.where.substr(0, error.where.size() - place.size())},
+        {"copy", std::string(tied->copy)},
+        {"kept", std::string(tied->kept)}});
+  return true;
+}
+
 std::string_view how_text(bool is_whole) {
   return is_whole ? "@look.whole" : "@look.sampled";
 }
@@ -207,7 +222,9 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
       tell_absent(files, inputs, folder, diagnosis);
     return;
   }
-  for (const Error& problem : scan->problems) tell_broken(diagnosis, file_of(folder), problem);
+  for (const Error& problem : scan->problems)
+    if (!tell_tied_entry(inputs, file_of(folder), problem, diagnosis))
+      tell_broken(diagnosis, file_of(folder), problem);
   for (const std::string& warning : scan->warnings)
     tell(diagnosis, "weights-odd", Severity::warning, file_of(folder), "", {{"what", warning}});
   if (scan->problems.empty() && inputs.model)

@@ -29,6 +29,13 @@ struct DataFigures {
   std::int64_t trained_tokens = 0;
   std::int64_t answers = 0, answers_cut = 0, answers_lost = 0;
   std::int64_t prompts_cut = 0, prompts_lost = 0;
+  // Of the longest sample: tokens of its prompts and answers, and what is left of them.
+  std::int64_t longest_prompt = 0, longest_prompt_kept = 0;
+  std::int64_t longest_answer = 0, longest_answer_kept = 0;
+  // Of an epoch, on each rank; windows of accumulation.
+  std::int64_t micro_batches = 0, windows = 0, last_window = 0;  // micro-batches in the last one
+  std::int64_t untrained_windows = 0;                            // without a trained token
+  std::int64_t filled_samples = 0, left_out_samples = 0;
 };
 
 /// What was asked on the command line.

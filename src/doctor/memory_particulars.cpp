@@ -147,6 +147,10 @@ class Particulars {
           {"scales", amount(scales)},
           {"rest", amount(rest)},
           {"whole", amount(whole)},
+          {"if_f32", bits == 4 && memory_.run.double_quantization
+                         ? fmt::format(" (@[scales.f32] {}, {})", amount(scales_f32),
+                                       amount(values + scales_f32 + rest))
+                         : ""},
           {"limit", limit_text(memory_.limits.device)},
           {"do", fails ? cures_of_whole_base() : ""}},
          "zero_optimization.stage");
@@ -200,6 +204,18 @@ class Particulars {
   }
 
   void tell_logits() {
+    if (!memory_.run.recomputes) {
+      const double tokens = static_cast<double>(memory_.run.micro_batch) * memory_.tokens;
+      const double values = least_values_per_token(*memory_.model);
+      const double layers = static_cast<double>(memory_.model->layers);
+      const double element = s_.is_16_bit ? 2 : 4;
+      tell("activations-at-least", Severity::info, Certainty::bound, Engine::both,
+           {{"bytes", amount(layers * tokens * values * element)},
+            {"layers", fmt::format("{:.0f}", layers)},
+            {"tokens", fmt::format("{:.0f}", tokens)},
+            {"values", fmt::format("{:.0f}", values)},
+            {"element", fmt::format("{:.0f}", element)}});
+    }
     const double vocabulary = static_cast<double>(memory_.model->vocabulary);
     const double batch = static_cast<double>(memory_.run.micro_batch) * memory_.tokens;
     tell("logits-whole", Severity::info, Certainty::exact, Engine::both,

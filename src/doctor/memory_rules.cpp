@@ -17,7 +17,7 @@ Range times(Range range, double factor) {
 }  // namespace
 
 double quantised_bytes(const RunFacts& run) {
-  if (run.quantization_bits == 8) return 1;
+  if (run.quantization_bits != 4) return static_cast<double>(run.quantization_bits) / 8;
   return 0.5 + (run.double_quantization ? 0.127 / 8 : 4.0 / 64);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "doctor/config_rules.h"
+#include "doctor/disk_cures.h"
 #include "doctor/own_alternatives.h"
 #include "doctor/own_run.h"
 #include "planner/fit.h"
@@ -91,6 +92,13 @@ class OwnEngine {
       key.erase(0, of_config.size());
       place.line = line_of(inputs_.deepspeed->root, key);
     }
+    // "path/ds_config.json, line 1, column 36": it could not be read.
+    if (inputs_.deepspeed && key.starts_with(inputs_.deepspeed->path + ", line ")) {
+      place.file = inputs_.deepspeed->file;
+      place.line = std::atoi(key.c_str() + inputs_.deepspeed->path.size() + 7);
+      key.clear();
+      return place;
+    }
     if (const std::size_t at = key.rfind(" (line "); at != std::string::npos) {
       place.line = std::atoi(key.c_str() + at + 7);
       key.erase(at);
@@ -113,7 +121,8 @@ class OwnEngine {
          .file = file,
          .key = key,
          .line = line,
-         .slots = {{"key", key}, {"what", problem.what}, {"fix", problem.fix}}});
+         .slots = {
+             {"key", key.empty() ? file : key}, {"what", problem.what}, {"fix", problem.fix}}});
   }
 
   Result<spec::RunReadout> read_text(const std::vector<std::string>& more,
@@ -356,12 +365,16 @@ class OwnEngine {
     double read = 0;
     for (const plan::Op& op : plan.schedule.find(plan::SegmentKind::resume)->ops)
       read += op.cost.disk_bytes;
+    // Master copy (or weights in f32) and both moments, of every parameter once.
+    const double all = 12 * static_cast<double>(plan.parameter_count);
     const std::int64_t ring = staging_bytes(plan);
     const auto peak = [&](render::Phase phase) {
       return size_text(render::bytes_of_phase(plan, phase, plan::MemorySpace::device));
     };
     tell("underkeel-resume", Severity::info, "",
          {{"read", amount(read)},
+          {"all", amount(all)},
+          {"mean", amount(all / static_cast<double>(plan.world_size))},
           {"ranks", fmt::format("{}", plan.world_size)},
           {"ring", size_text(ring)},
           {"resume", peak(render::Phase::resume)},
@@ -376,7 +389,6 @@ class OwnEngine {
     if (!need) return;  // a model whose files cannot be laid out is told of elsewhere
     const std::int64_t needed = io::needed_bytes(*need);
     const std::int64_t free = *machine.out_free_bytes;
-    const std::int64_t limit = io::largest_limit_that_fits(*need, free);
     const bool fits = needed <= free;
     if (!fits) diagnosis_.underkeel.verdict = Verdict::fails;
     tell(fits ? "underkeel-disk-fits" : "underkeel-disk-does-not-fit",
@@ -386,7 +398,15 @@ class OwnEngine {
           {"count", fmt::format("{}", io::checkpoints_at_once(*need))},
           {"each", size_text(need->checkpoint_bytes)},
           {"final", size_text(need->export_bytes)},
-          {"cure", limit > 0 ? fmt::format("save_total_limit: {}", limit) : "@disk.no-limit"}});
+          {"cure", fits ? "" : disk_cures(*need, free, weights_only(run))}});
+  }
+
+  std::optional<WeightsOnly> weights_only(spec::RunConfig run) const {
+    if (run.save.weights_only) return std::nullopt;
+    run.save.weights_only = true;
+    const auto need = disk_need_(*inputs_.model, run);
+    if (!need) return std::nullopt;
+    return WeightsOnly{.need = *need, .words = "save_only_model: true"};
   }
 
   static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room,

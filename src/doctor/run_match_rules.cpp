@@ -227,4 +227,25 @@ void check_against_run_file(const Inputs& inputs, std::vector<Finding>& findings
                                "zero_optimization.stage", {{"run_file", inputs.run->file}}));
 }
 
+void check_quantisation(const Inputs& inputs, std::vector<Finding>& findings) {
+  if (!inputs.run) return;
+  constexpr std::string_view key = "quantization_bit";
+  const RunFacts run = run_facts(inputs.run->root);
+  const std::string method =
+      text_at(inputs.run->root, "quantization_method").value_or("bitsandbytes");
+  if (run.quantization_bits == 0 || (method != "bnb" && method != "bitsandbytes")) return;
+  const auto tell = [&](std::string_view id) {
+    findings.push_back({.id = std::string(id),
+                        .severity = Severity::error,
+                        .engine = Engine::deepspeed,
+                        .file = inputs.run->file,
+                        .key = std::string(key),
+                        .line = line_of(inputs.run->root, key),
+                        .slots = {{"bits", number(run.quantization_bits)}}});
+  };
+  if (run.quantization_bits != 4 && run.quantization_bits != 8) return tell("quantisation-bits");
+  if (run.quantization_bits == 8 && inputs.deepspeed && stage_in(inputs.deepspeed->root) == 3)
+    tell("eight-bits-at-stage-3");
+}
+
 }  // namespace underkeel::doctor

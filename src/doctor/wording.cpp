@@ -89,7 +89,8 @@ constexpr Counted counted[] = {
     {"bytes", "byte"},
     {"sets", "set"},
 };
-constexpr Counted verbs[] = {{"are", "is"}, {"have", "has"}, {"hold", "holds"}, {"take", "takes"}};
+constexpr Counted verbs[] = {
+    {"are", "is"}, {"have", "has"}, {"hold", "holds"}, {"take", "takes"}, {"stand", "stands"}};
 /// May stand between a figure and its noun.
 constexpr std::string_view qualities[] = {"training", "trained", "data", "second"};
 

@@ -308,6 +308,15 @@ constexpr std::array wordings = {
         {"with {layers} layers the model is not planned here: that takes longer than an answer may",
          "{layers} 层的模型不在这里规划：所需时间超过一次回答"},
         {"ask underkeel plan", "请用 underkeel plan"}},
+    Wording{"quantisation-bits",
+            {"bitsandbytes has no {bits} bits: LLaMA-Factory stops before it loads anything",
+             "bitsandbytes 没有 {bits} 位：LLaMA-Factory 在加载之前就会停止"},
+            {"quantization_bit: 4 or 8", "quantization_bit: 4 或 8"}},
+    Wording{"eight-bits-at-stage-3",
+            {"a base of {bits} bits at stage 3 is refused by LLaMA-Factory, which takes one of 4 "
+             "bits there",
+             "LLaMA-Factory 拒绝在 stage 3 使用 {bits} 位基座，只接受 4 位"},
+            {"quantization_bit: 4, or stage 2", "quantization_bit: 4，或使用 stage 2"}},
     Wording{"underkeel-machine-unread",
             {"the machine description could not be read, so no plan is judged: this machine's "
              "memory is not what was asked about",
@@ -423,12 +432,13 @@ constexpr std::array wordings = {
          "行）"},
         {}},
     Wording{"underkeel-resume",
-            {"on a resume each of {ranks} ranks reads at most {read} of the state, its own share, "
-             "through "
-             "{ring} of staging that a fresh run has too; device peak of the resume {resume}, of a "
-             "step {step}; any number of ranks may resume",
-             "恢复时 {ranks} 个 rank 各读取自己的至多 {read} 状态，经过全新运行也有的 {ring} "
-             "暂存；恢复的设备峰值 {resume}，一步的峰值 {step}；可用任意 rank 数恢复"},
+            {"on a resume a rank reads at most {read} of the state, its own share in whole blocks "
+             "({ranks} ranks read {all} together, {mean} each on average), through {ring} of "
+             "staging that a fresh run has too; device peak of the resume {resume}, of a step "
+             "{step}; any number of ranks may resume",
+             "恢复时每个 rank 至多读取 {read} 状态，即按整块切分的自己一份（{ranks} 个 rank 共读取 "
+             "{all}，平均每个 {mean}），经过全新运行也有的 {ring} 暂存；恢复的设备峰值 "
+             "{resume}，一步的峰值 {step}；可用任意 rank 数恢复"},
             {}},
     Wording{"underkeel-disk-fits",
             {"disk: {needed} of {free}, for {count} checkpoints of {each} at once and the final "

@@ -43,6 +43,15 @@ constexpr std::array wordings = {
          "这些权重的文件头和索引共 {bytes}，超过这里读取的上限 {most}：未将其张量与模型比较"},
         {"a model's are far smaller; `underkeel inspect` reads them whole",
          "一个模型的文件头远小于此；`underkeel inspect` 会完整读取"}},
+    Wording{"weights-tied-entry-broken",
+            {"{what} ({where}, `{copy}`); the head is tied to `{kept}`, so a file needs none of "
+             "its own",
+             "权重文件有误：{what}（{where}，`{copy}`）；输出头与 `{kept}` "
+             "绑定，文件中不需要单独的一份"},
+            {"export again without `{copy}`, in the file and in the index, as `underkeel export` "
+             "does: another copy of these files has the same entry",
+             "请重新导出，文件和索引中都不含 `{copy}`（`underkeel export` "
+             "即如此）；再复制一份这些文件也会有同样的条目"}},
     Wording{"weights-absent",
             {"no weights in it: neither model.safetensors nor model.safetensors.index.json; a run "
              "that begins from it would stop",
@@ -263,6 +272,27 @@ constexpr std::array wordings = {
          "其中 {count} 个数据集不能用于此处的训练，第一个是 `{name}`：数据在 hub "
          "上，或不是指令与回答"},
         {"download the files and name them with `file_name`", "下载文件并用 `file_name` 指明"}},
+    Wording{"data-longest-parts",
+            {"of the longest sample the cut-off leaves {prompt_kept} of {prompt} tokens of the "
+             "prompt and {answer_kept} of {answer} of the answer",
+             "最长的样本在截断后保留提示 {prompt} 个 token 中的 {prompt_kept} 个、回答 {answer} "
+             "个中的 {answer_kept} 个"},
+            {}},
+    Wording{"data-epoch",
+            {"an epoch: {micro_batches} micro-batches of {micro} on each of {ranks} ranks, in "
+             "{windows} windows (updates) of {steps}, the last from {last}; samples that come "
+             "twice to fill the ranks: {filled}, left out: {left_out}",
+             "每个 epoch：{ranks} 个 rank 各有 {micro_batches} 个大小为 {micro} 的微批，分为 "
+             "{windows} 个窗口（更新），每个 {steps} 个微批，最后一个有 {last} 个；为填满各 rank "
+             "而重复的样本：{filled}，舍弃的：{left_out}"},
+            {}},
+    Wording{
+        "data-windows-untrained",
+        {"windows of the first epoch without a trained token: {count} of {windows}. This engine "
+         "makes no update then and says so; LLaMA-Factory divides by zero",
+         "第一个 epoch 中没有可训练 token 的窗口：{count}，共 "
+         "{windows}。本引擎此时不更新并会说明；LLaMA-Factory 会除以零"},
+        {"give their samples an answer, or leave them out", "请为其中的样本补上回答，或去掉它们"}},
     Wording{"data-longest",
             {"{samples} training samples; the longest has {longest} tokens after the cut-off "
              "({uncut} before "

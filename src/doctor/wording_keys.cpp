@@ -105,6 +105,19 @@ constexpr std::array wordings = {
              "{what}：DeepSpeed 自己能读（hjson），但 HF Trainer 和 accelerate 的严格 JSON "
              "读取器会拒绝该文件"},
             {"write plain JSON", "请写成标准 JSON"}},
+    Wording{"key-given-twice",
+            {"key `{key}` is given twice: the HF Trainer and accelerate read the file with "
+             "Python's json, where the last one holds without a word; DeepSpeed by itself stops "
+             "with a ValueError",
+             "键 `{key}` 出现两次：HF Trainer 和 accelerate 用 Python 的 json "
+             "读取该文件，静默采用最后一个；DeepSpeed 自己读取则以 ValueError 停止"},
+            {"keep one of the two", "两者只留其一"}},
+    Wording{"key-given-twice-alone",
+            {"key `{key}` is given twice: DeepSpeed stops with a ValueError; under the HF Trainer "
+             "or accelerate the last one would hold without a word",
+             "键 `{key}` 出现两次：DeepSpeed 以 ValueError 停止；在 HF Trainer 或 accelerate "
+             "下则会静默采用最后一个"},
+            {"keep one of the two", "两者只留其一"}},
     Wording{"key-unknown",
             {"unknown key `{key}` in {section}: {does}", "{section} 中的未知键 `{key}`：{does}"},
             {"remove it", "删除该键"}},
@@ -326,6 +339,7 @@ constexpr std::array shared_phrases = {
     Phrase{"resume.nodes", {"nodes of this kind:", "同样的节点数："}},
     Phrase{"gaps.buffers", {"buffers", "缓冲"}},
     Phrase{"term.gaps", {"gaps between buffers", "缓冲之间的空隙"}},
+    Phrase{"scales.f32", {"with fp32 scales", "若缩放系数为 fp32 则"}},
     Phrase{"term.others", {"the rest", "其余"}},
     Phrase{"term.plan", {"all", "全部"}},
     Phrase{"phase.load", {"while loading", "加载时"}},
@@ -405,6 +419,7 @@ constexpr std::array shared_phrases = {
     Phrase{"wants.truth", {"true or false", "true 或 false"}},
     Phrase{"wants.mapping", {"a mapping of keys", "键的映射"}},
     Phrase{"wants.list", {"a list", "列表"}},
+    Phrase{"disk.nothing-to-resume", {"nothing to resume from", "无法据此恢复"}},
     Phrase{"disk.no-limit",
            {"free the disk, save less often, or save weights only",
             "腾出磁盘、减少保存次数，或只保存权重"}},

@@ -119,19 +119,19 @@ constexpr std::array wordings = {
             {}},
     Wording{"deepspeed-disk",
             {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
-             "{count} stand there at once: {needed}",
+             "{count} checkpoints stand there at once: {needed}",
              "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} 个：{needed}"},
             {}},
     Wording{
         "deepspeed-disk-fits",
         {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
-         "{count} stand there at once: {needed} of {free}",
+         "{count} checkpoints stand there at once: {needed} of {free}",
          "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} 个：{needed}，可用 "
          "{free}"},
         {}},
     Wording{"deepspeed-disk-does-not-fit",
             {"the checkpoints do not fit the disk: {each} each, {state} of state and {weights} of "
-             "weights; {count} stand there at once: {needed}, {free} are free",
+             "weights; {count} checkpoints stand there at once: {needed}, {free} are free",
              "磁盘放不下检查点：每个 {each}（状态 {state}，权重 {weights}）；同时有 {count} "
              "个：{needed}，可用 {free}"},
             {"{cure}", "{cure}"}},
@@ -262,11 +262,19 @@ constexpr std::array wordings = {
     Wording{
         "quantised-base-is-whole",
         {"a base of {bits} bits is not split by stage 3: {values} of values, {scales} of scales "
-         "and {rest} of 16-bit embedding and head are {whole} on every card when it is loaded; "
+         "and {rest} of 16-bit embedding and head are {whole} on every card when it is "
+         "loaded{if_f32}; "
          "available: {limit}",
          "{bits} 位基座不会被 stage 3 切分：量化值 {values}、缩放系数 {scales}、16 位嵌入与输出头 "
-         "{rest}，每张卡共 {whole}；可用：{limit}"},
+         "{rest}，加载时每张卡共 {whole}{if_f32}；可用：{limit}"},
         {"{do}", "{do}"}},
+    Wording{"activations-at-least",
+            {"without recomputation the activations of a micro-batch take at least {bytes} until "
+             "the backward pass ({layers} layers x {tokens} tokens x {values} values x {element} "
+             "bytes), with any engine",
+             "不重计算时，一个微批的激活在反向之前至少占 {bytes}（{layers} 层 x {tokens} 个 token "
+             "x {values} 个值 x {element} 字节），与引擎无关"},
+            {}},
     Wording{
         "logits-whole",
         {"whole logits of a micro-batch ({sequences} x {tokens} tokens, vocabulary {vocabulary}) "

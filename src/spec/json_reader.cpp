@@ -22,7 +22,10 @@ constexpr std::size_t most_departures = 20;
 class JsonReader {
  public:
   JsonReader(std::string_view text, std::string_view where, JsonDialect dialect)
-      : text_(text), where_(where), relaxed_(dialect == JsonDialect::relaxed) {}
+      : text_(text),
+        where_(where),
+        relaxed_(dialect != JsonDialect::strict),
+        last_holds_(dialect == JsonDialect::last_holds) {}
 
   Result<JsonDocument> read() {
     if (text_.size() > longest_text_bytes)
@@ -38,6 +41,7 @@ class JsonReader {
     UK_TRY_VOID(skip_space());
     if (at_ != text_.size()) return wrong(fmt::format("{} after the end of the document", found()));
     document.departures = std::move(departures_);
+    document.repeated = std::move(repeated_);
     return document;
   }
 
@@ -339,7 +343,8 @@ class JsonReader {
       UK_TRY(name, key());
       entry.key_place.end = at_;
       entry.key = std::move(name);
-      if (!seen.insert(entry.key).second)
+      const bool is_new = seen.insert(entry.key).second;
+      if (!is_new && !last_holds_)
         return wrong_at(entry.key_place,
                         fmt::format("key `{}` is given twice", printable(entry.key)),
                         "keep one of the two");
@@ -349,6 +354,11 @@ class JsonReader {
       UK_TRY_VOID(skip_space());
       UK_TRY(content, value(depth + 1));
       entry.value = std::move(content);
+      if (!is_new) {
+        if (repeated_.size() < most_departures)
+          repeated_.push_back({printable(entry.key), entry.key_place});
+        std::erase_if(entries, [&](const Entry& other) { return other.key == entry.key; });
+      }
       entries.push_back(std::move(entry));
       UK_TRY(more, continues_after_element('}'));
       if (!more) return entries;
@@ -357,12 +367,13 @@ class JsonReader {
 
   std::string_view text_;
   std::string where_;
-  bool relaxed_;
+  bool relaxed_, last_holds_;
   std::size_t at_ = 0;
   std::size_t line_start_ = 0;
   int line_ = 1;
   std::int64_t value_count_ = 0;
   std::vector<std::string> departures_;
+  std::vector<RepeatedKey> repeated_;
 };
 
 }  // namespace

@@ -53,5 +53,40 @@ TEST(Doctor, ReadsTheDataAndPlansForTheLongestSample) {
   EXPECT_FALSE(std::filesystem::exists(made.output));  // nothing is left behind
 }
 
+std::string message_of(const Json& report, std::string_view id) {
+  for (const Json& finding : report.at("findings"))
+    if (finding.at("id") == id) return finding.at("message");
+  return "no " + std::string(id);
+}
+
+TEST(Doctor, TellsWhatTheCutOffLeavesOfTheLongestSample) {
+  const RunnableCase made = complete_case("longest_comes_last", {.with_weights = false});
+  write_text(made.data / "answers.jsonl",
+             R"({"instruction": "count to ten!", "input": "", "output": ")" +
+                 std::string(3009, 'x') + "\"}\n");
+
+  const Ran ran = run_underkeel("doctor --json " + made.run_file.string());
+
+  EXPECT_EQ(message_of(Json::parse(ran.out), "data-longest-parts"),
+            "of the longest sample the cut-off leaves 13 of 13 tokens of the prompt and 2035 of "
+            "3009 of the answer")
+      << ran.out;
+}
+
+TEST(Doctor, CountsTheWindowsOfAnEpoch) {
+  const RunnableCase made = complete_case("window_of_empty_answers", {.with_weights = false});
+
+  const Json report =
+      Json::parse(run_underkeel("doctor --json --data " + made.run_file.string()).out);
+
+  const std::string epoch = message_of(report, "data-epoch");
+  EXPECT_NE(epoch.find("10 micro-batches of 1 on each of 1 rank, in 3 windows (updates) of 4, the "
+                       "last from 2"),
+            std::string::npos)
+      << epoch;
+  EXPECT_NE(message_of(report, "data-windows-untrained").find("1 of 3"), std::string::npos)
+      << message_of(report, "data-windows-untrained");
+}
+
 }  // namespace
 }  // namespace underkeel::test

@@ -103,6 +103,13 @@ TEST(Supervised, StopsAtTheCutoffAndCountsWhatIsLost) {
   EXPECT_EQ(record.figures.prompts_cut, 1);
   EXPECT_EQ(record.figures.prompts_lost, 1);
   EXPECT_EQ(record.figures.longest_uncut, 292);
+  // Of the longest sample alone, over its turns.
+  EXPECT_EQ(record.figures.longest_prompt, 119 + 49);
+  EXPECT_EQ(record.figures.longest_answer, 102 + 22);
+  EXPECT_EQ(record.figures.longest_prompt_kept + record.figures.longest_answer_kept, 128);
+  CutFigures all = record.figures;
+  all.add(make_supervised(std::vector{turn_of(2, 1)}, {}).figures);
+  EXPECT_EQ(all.longest_prompt, 119 + 49);
 }
 
 TEST(Supervised, TellsAnswersThatAreEmptyInTheDataFromThoseTheCutoffTakes) {

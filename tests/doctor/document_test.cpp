@@ -50,7 +50,7 @@ TEST(Document, IsRecognisedByItsContent) {
 
 TEST(Document, BecomesAFindingWhenItIsBroken) {
   for (const char* text : {"{\"zero_optimization\": {\"stage\": 2", "{\"zero_optimization\" 3}",
-                           "{\"zero_optimization\": {}, \"zero_optimization\": {}}"}) {
+                           "{\"zero_optimization\": {}, \"zero_optimization\": {}"}) {
     Files files;
     files.write("ds_config.json", text);
 

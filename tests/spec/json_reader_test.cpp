@@ -172,5 +172,18 @@ TEST(Numbers, ThatAreTooSmallAreZeroAndThatAreTooLargeAreNone) {
   EXPECT_EQ(parse_double("1e-4"), 1e-4);
 }
 
+TEST(JsonReader, LetsTheLastOfARepeatedKeyHoldWhereItIsAsked) {
+  const auto read =
+      read_json("{\"a\": 1,\n\"b\": 2, \"a\": 3,}", "f.json", JsonDialect::last_holds);
+
+  ASSERT_TRUE(read.has_value());
+  ASSERT_EQ(read->root.entries.size(), 2u);
+  EXPECT_EQ(read->root.find("a")->text, "3");
+  ASSERT_EQ(read->repeated.size(), 1u);
+  EXPECT_EQ(read->repeated[0].key, "a");
+  EXPECT_EQ(read->repeated[0].place.line, 2);
+  EXPECT_EQ(read->departures.size(), 1u);  // the comma
+}
+
 }  // namespace
 }  // namespace underkeel::spec
