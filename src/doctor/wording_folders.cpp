@@ -279,7 +279,7 @@ constexpr std::array wordings = {
              "个中的 {answer_kept} 个"},
             {}},
     Wording{"data-epoch",
-            {"an epoch: {micro_batches} micro-batches of {micro} on each of {ranks} ranks, in "
+            {"an epoch: {micro_batches} batches of {micro} on each of {ranks} ranks, in "
              "{windows} windows (updates) of {steps}, the last from {last}; samples that come "
              "twice to fill the ranks: {filled}, left out: {left_out}",
              "每个 epoch：{ranks} 个 rank 各有 {micro_batches} 个大小为 {micro} 的微批，分为 "

@@ -80,7 +80,7 @@ TEST(Doctor, CountsTheWindowsOfAnEpoch) {
       Json::parse(run_underkeel("doctor --json --data " + made.run_file.string()).out);
 
   const std::string epoch = message_of(report, "data-epoch");
-  EXPECT_NE(epoch.find("10 micro-batches of 1 on each of 1 rank, in 3 windows (updates) of 4, the "
+  EXPECT_NE(epoch.find("10 batches of 1 on each of 1 rank, in 3 windows (updates) of 4, the "
                        "last from 2"),
             std::string::npos)
       << epoch;

@@ -44,7 +44,7 @@ const std::string small_disk =
 TEST(Disk, IsHeldAgainstTheCheckpointsThatStandAtOnce) {
   const Diagnosis full = diagnosis_of({.yaml = full_8_steps, .machine = small_disk});
   expect_parts(says(full, "deepspeed-disk-does-not-fit"),
-               {"80.9 GB each", "0 B of weights", "4 stand there at once: 323.4 GB",
+               {"80.9 GB each", "0 B of weights", "4 checkpoints stand there at once: 323.4 GB",
                 "268.4 GB (250 GiB) are free", "save_total_limit: 2"});
   EXPECT_EQ(full.deepspeed.verdict, Verdict::fails);
   EXPECT_EQ(exit_code_of(full, Engine::deepspeed), 2);
