@@ -29,7 +29,7 @@ void set_up_logging() {
   const auto logger = spdlog::stderr_color_mt("underkeel");
   logger->set_pattern("%H:%M:%S %^%l%$ %v");
   set_log_sink([logger](LogLevel level, std::string_view line) {
-    logger->log(level_of(level), "{}", printable(line, any_length));
+    logger->log(level_of(level), "{}", printable_lines(line));
   });
 }
 

@@ -222,8 +222,13 @@ class DeepspeedReader : DeepspeedPart {
       refuse_unknown(fields, "data_types");
       finish(fields);
     }
-    remember(source_.root.find("data_types"), "data_types.grad_accum_dtype",
+    const Value* const types = source_.root.find("data_types");
+    const Value* const asked = types != nullptr && types->kind == ValueKind::mapping
+                                   ? types->find("grad_accum_dtype")
+                                   : nullptr;
+    remember(asked, "data_types.grad_accum_dtype",
              std::string(name_of(*run_.gradient_accumulation_type)));
+    if (asked == nullptr) run_.provenance.back().source = "derived";
 
     if (!is_auto(top.take("communication_data_type")))
       if (const auto type = type_at(top, "communication_data_type")) {

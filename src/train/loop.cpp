@@ -69,9 +69,14 @@ Result<void> RankLoop::load() {
 
 std::string RankLoop::how_to_go_on() const {
   if (step_ == 0) return "run the same command again";
-  return job_.run.overwrite_output && job_.run.resume_from.empty()
-             ? "run the same command with overwrite_output_dir=false to go on from there"
-             : "run the same command again to go on from there";
+  const std::string& from = job_.run.resume_from;
+  if (from.empty() && !job_.run.overwrite_output)
+    return "run the same command again to go on from there";
+  const bool begins_anew = from.empty() || from == "none";
+  return fmt::format("run the same command with {} to go on from there",
+                     begins_anew && job_.run.overwrite_output
+                         ? std::string("overwrite_output_dir=false")
+                         : "resume_from_checkpoint=" + io::checkpoint_path(job_.output(), step_));
 }
 
 Result<void> RankLoop::run() {

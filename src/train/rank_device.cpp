@@ -76,8 +76,9 @@ Result<Started> start_rank(Result<std::shared_ptr<device::Gpu>> gpu, int ranks_o
     UK_TRY(left, of_all(control, static_cast<double>(free_now / ranks_on_card)));
     UK_TRY(taken, of_all(control, static_cast<double>(free_before - free_now)));
     started.free_bytes = static_cast<std::int64_t>(*std::min_element(left.begin(), left.end()));
-    started.joining_bytes = std::max<std::int64_t>(
-        0, static_cast<std::int64_t>(*std::max_element(taken.begin(), taken.end())));
+    if (control.world_size() > 1)
+      started.joining_bytes = std::max<std::int64_t>(
+          0, static_cast<std::int64_t>(*std::max_element(taken.begin(), taken.end())));
     return {};
   };
   if (Result<void> measured = measure(); !measured) {

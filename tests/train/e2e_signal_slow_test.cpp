@@ -96,6 +96,39 @@ TEST_F(StopSignal, EndsInACheckpointInEveryPhase) {
   }
 }
 
+TEST_F(StopSignal, SaysWithWhichWordsTheRunGoesOn) {
+  struct Form {
+    std::vector<std::string> changes;
+    std::string words;  // that go on
+  };
+  const fs::path output = made_->folder / "words";
+  const std::string checkpoint = (output / "checkpoint-5").string();
+  for (const Form& form :
+       {Form{{"overwrite_output_dir=true"}, "overwrite_output_dir=false"},
+        Form{{"resume_from_checkpoint=none"}, "resume_from_checkpoint=" + checkpoint}}) {
+    SCOPED_TRACE(form.words);
+    fs::remove_all(output);
+    TrainOptions held = options(output);
+    held.changes.insert(held.changes.end(), form.changes.begin(), form.changes.end());
+    TrainOptions waits = held;
+    waits.environment = {{"UNDERKEEL_FAULT", "rank=1 phase=step step=5 delay=2s"}};
+    Program program(train_words(*made_, waits), program_options(waits));
+    ASSERT_TRUE(program.wait_until([&] { return last_step(output) == 5; }));
+    program.send(SIGTERM);
+    const Ended stopped = program.wait(20);
+    ASSERT_EQ(stopped.exit_code, 75) << stopped.output;
+    ASSERT_THAT(stopped.output, testing::HasSubstr("run the same command with " + form.words));
+
+    held.changes.push_back(form.words);
+    const Ended ended = run_training(*made_, held);
+
+    ASSERT_EQ(ended.exit_code, 0) << ended.output;
+    EXPECT_THAT(ended.output, testing::HasSubstr("going on after step"));
+    EXPECT_THAT(ended.output, testing::Not(testing::HasSubstr("\\x0a")));  // tables keep their lines
+    EXPECT_THAT(tensor_differences(made_->folder / "unbroken", output), IsEmpty());
+  }
+}
+
 TEST_F(StopSignal, EndsAtOnceWhenItComesTwice) {
   const fs::path output = made_->folder / "twice";
   TrainOptions held = options(output);
