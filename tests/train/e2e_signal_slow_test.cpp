@@ -124,7 +124,8 @@ TEST_F(StopSignal, SaysWithWhichWordsTheRunGoesOn) {
 
     ASSERT_EQ(ended.exit_code, 0) << ended.output;
     EXPECT_THAT(ended.output, testing::HasSubstr("going on after step"));
-    EXPECT_THAT(ended.output, testing::Not(testing::HasSubstr("\\x0a")));  // tables keep their lines
+    EXPECT_THAT(ended.output,
+                testing::Not(testing::HasSubstr("\\x0a")));  // tables keep their lines
     EXPECT_THAT(tensor_differences(made_->folder / "unbroken", output), IsEmpty());
   }
 }
