@@ -185,12 +185,37 @@ std::string_view name_of(Place place) {
   return names[static_cast<std::size_t>(place)];
 }
 
+/// Whether a shell said that it lost a process: "Killed" as a line, or behind a process's number.
+bool shell_says_killed(std::string_view text) {
+  for (std::size_t at = text.find("Killed"); at != std::string_view::npos;
+       at = text.find("Killed", at + 1)) {
+    const std::size_t line = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // 0 where there is none
+    const std::string_view before = text.substr(line, at - line);
+    const std::string_view after = text.substr(at + 6, 1);
+    const bool ends = after.empty() || after == "\n" || after == "\r";
+    const std::size_t word = before.find_last_not_of(' ');
+    const bool follows_number = word != std::string_view::npos && word + 1 < before.size() &&
+                                std::isdigit(static_cast<unsigned char>(before[word]));
+    if ((before.empty() && ends) || (follows_number && (ends || after == " "))) return true;
+  }
+  return false;
+}
+
 LogSummary read_log(std::string_view text) {
   LogSummary log;
-  log.was_killed = has(text, "exitcode: -9") || has(text, "exitcode : -9") ||
-                   has(text, "exit code -9") || has(text, "return code = -9") ||
-                   has(text, "Signal 9 (SIGKILL)") || has(text, "exits with return code = -9") ||
-                   has(text, "oom-kill") || has(text, "Out of memory: Killed process");
+  constexpr std::string_view words_of_kills[] = {"exitcode: -9",
+                                                 "exitcode : -9",
+                                                 "exit code -9",
+                                                 "return code = -9",
+                                                 "Signal 9 (SIGKILL)",
+                                                 "Signals.SIGKILL",
+                                                 "oom-kill",
+                                                 "oom_kill event",
+                                                 "Out of memory: Killed process",
+                                                 "out of memory: Killed process"};
+  log.was_killed = shell_says_killed(text) ||
+                   std::any_of(std::begin(words_of_kills), std::end(words_of_kills),
+                               [&](std::string_view words) { return has(text, words); });
   log.resumed = has(text, "Continuing training from checkpoint") ||
                 has(text, "Continuing training from global step") ||
                 has(text, "Resuming training from");

@@ -59,10 +59,14 @@ void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& d
         {"allocated", size_text(error.allocated)},
         {"unused", size_text(error.reserved_unused)}});
   if (!error.tried || !error.reserved_unused) return;
-  const bool fragmented = *error.reserved_unused >= *error.tried;
+  // What torch holds in pieces and what is free would serve the request in one piece.
+  const double free = error.free.value_or(0);
+  const bool fragmented = *error.reserved_unused + free >= *error.tried;
   tell(diagnosis, document, fragmented ? "log-fragmented" : "log-not-fragmented",
        fragmented ? Severity::warning : Severity::info, Certainty::bound,
-       {{"tried", amount(*error.tried)}, {"unused", amount(*error.reserved_unused)}});
+       {{"tried", amount(*error.tried)},
+        {"unused", amount(*error.reserved_unused)},
+        {"free", amount(free)}});
 }
 
 /// "256 != 8 * 1 * 8" behind DeepSpeed's batch assertion.

@@ -17,17 +17,16 @@ constexpr std::array wordings = {
              "terms out",
              "把配置、训练文件和模型与日志一起交给 doctor：它会算出各项"}},
     Wording{"log-fragmented",
-            {"{unused} are reserved by torch and not allocated, at least the {tried} that were "
-             "asked for: "
-             "fragmentation",
-             "torch 已保留未分配的有 {unused}，不少于请求的 {tried}：属于碎片"},
+            {"{unused} are reserved by torch and not allocated and {free} are free, together at "
+             "least the {tried} that were asked for: fragmentation",
+             "torch 已保留未分配的有 {unused}，空闲 {free}，合计不少于请求的 {tried}：属于碎片"},
             {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; empty_cache() helps for a while",
              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True；empty_cache() 只能暂时缓解"}},
     Wording{"log-not-fragmented",
-            {"only {unused} are reserved and not allocated, less than the {tried} that were asked "
-             "for: a real "
-             "shortfall, no fragmentation",
-             "已保留未分配的只有 {unused}，少于请求的 {tried}：是真正的不足，不是碎片"},
+            {"only {unused} are reserved and not allocated and {free} are free, together less than "
+             "the {tried} that were asked for: a real shortfall, no fragmentation",
+             "已保留未分配的只有 {unused}，空闲 {free}，合计少于请求的 "
+             "{tried}：是真正的不足，不是碎片"},
             {}},
     Wording{"log-failed-lock",
             {"page-locking host memory failed; the error speaks of the device, whose memory was "

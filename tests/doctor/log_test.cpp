@@ -101,6 +101,18 @@ TEST(Log, ReadsTheErrorsThatWordsAloneTell) {
        "log-failed-lock", "page-locking host memory failed"},
       {"torch.distributed.elastic: failed (exitcode: -9) local_rank: 0\n", "log-killed",
        "signal 9"},
+      {"step 12\nKilled\n", "log-killed", "signal 9"},
+      {"/usr/bin/bash: line 1: 4121 Killed   python train.py\n", "log-killed", "signal 9"},
+      {"python train.py died with <Signals.SIGKILL: 9>.\n", "log-killed", "signal 9"},
+      {"slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.\n", "log-killed",
+       "signal 9"},
+      {"[812.3] Memory cgroup out of memory: Killed process 4121 (python)\n", "log-killed",
+       "signal 9"},
+      {"[INFO] the run was Killed by nobody\n", "", ""},
+      {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+       "capacity of 79.15 GiB of which 1.50 GiB is free. Of the allocated memory 37.00 GiB is "
+       "allocated by PyTorch, and 1.10 GiB is reserved by PyTorch but unallocated.\n",
+       "log-fragmented", "1.2 GB are reserved by torch and not allocated and 1.6 GB are free"},
       {"[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=57, "
        "OpType=_ALLGATHER_BASE, NumelIn=1, Timeout(ms)=1800000) ran for 1800123 ms\nRuntimeError\n",
        "log-timeout", "(_ALLGATHER_BASE) was given up (time limit: 1800 s)"},
