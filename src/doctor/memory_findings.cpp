@@ -215,6 +215,13 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
           {"parts", memory.sizes.frozen > 0 ? "@state.of-adapters" : "@state.of-all"},
           {"freed", amount(12 * memory.sizes.trainable)}});
   tell_buckets(memory, state, tell);
+  if (s.stage == 3 && s.parameters == Offload::nvme &&
+      memory.sizes.largest_tensor / memory.ranks > s.parameter_buffer)
+    tell("nvme-buffer-too-small", Severity::error, Certainty::exact,
+         {{"elements", fmt::format("{:.0f}", memory.sizes.largest_tensor)},
+          {"share", fmt::format("{:.0f}", std::ceil(memory.sizes.largest_tensor / memory.ranks))},
+          {"ranks", fmt::format("{:.0f}", memory.ranks)},
+          {"buffer", fmt::format("{:.0f}", s.parameter_buffer)}});
   if (s.stage == 3) {
     const double live = device(Phase::step, "live");
     if (live > 0)

@@ -81,6 +81,14 @@ constexpr std::array wordings = {
          "{backward}；第一次更新再要 {moments} 的动量（此前并不存在）和 {copies} 的临时量：峰值 "
          "{peak}，不计激活与上下文。恢复的训练在第一次前向时动量就已存在"},
         {}},
+    Wording{"nvme-buffer-too-small",
+            {"offload_param.buffer_size is {buffer} elements; the largest matrix has {elements}, "
+             "{share} of them on each of {ranks} ranks, and a share must fit into one buffer: "
+             "DeepSpeed stops with an assertion at start",
+             "offload_param.buffer_size 为 {buffer} 个元素；最大的矩阵有 {elements} 个，{ranks} 个 "
+             "rank 上每个占 {share}，而一份必须放进一个缓冲区：DeepSpeed 启动时就会断言失败"},
+            {"offload_param.buffer_size: {share} or more (buffer_count of them are page-locked)",
+             "offload_param.buffer_size: {share} 或更大（共有 buffer_count 个，均为锁页内存）"}},
     Wording{"one-rank-saves-nothing",
             {"stage {stage} on one rank splits nothing: {state} of model state ({parts}) are on "
              "the one card",

@@ -1,5 +1,6 @@
 // On one rank a stage splits nothing: no advice says that it would. And where findings stand in their files.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "doctor/files.h"
@@ -45,6 +46,26 @@ TEST(OneRank, OfAHostTooSmallIsNotToldOfStages) {
   ASSERT_EQ(told.size(), 1u) << messages(diagnosis);
   EXPECT_NE(fix_of(told[0], Language::english).find("one rank holds the whole state at any stage"),
             std::string::npos);
+}
+
+TEST(Nvme, HasABufferForTheLargestShareOrStopsAtStart) {
+  constexpr const char* card =
+      R"({"gpus_per_node": 1, "gpu_mem_gib": 80, "host_ram_gib": 512, "swap_free_gib": 2000})";
+  constexpr const char* config = R"({{"zero_optimization": {{"stage": 3, "offload_param":
+      {{"device": "nvme", "nvme_path": "/nvme", "buffer_size": {}}}}}}})";
+
+  const Diagnosis small = diagnose(llama_8b, fmt::format(config, "1e8"), card);
+  const Diagnosis large = diagnose(llama_8b, fmt::format(config, "6e8"), card);
+
+  const auto told = found(small, "nvme-buffer-too-small");
+  ASSERT_EQ(told.size(), 1u) << messages(small);
+  // 128,256 x 4,096 of the embedding, whole on one rank.
+  EXPECT_NE(message_of(told[0], Language::english).find("525336576 of them on each of 1 rank"),
+            std::string::npos)
+      << message_of(told[0], Language::english);
+  EXPECT_EQ(small.deepspeed.verdict, Verdict::fails);
+  EXPECT_EQ(exit_code_of(small, Engine::deepspeed), 2);
+  EXPECT_TRUE(found(large, "nvme-buffer-too-small").empty());
 }
 
 TEST(OneRank, IsOneRank) {
