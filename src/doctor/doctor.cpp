@@ -182,6 +182,14 @@ void settle_repeated_keys(const Inputs& inputs, std::vector<Finding>& findings) 
     }
 }
 
+/// A config that only hjson reads is none for the Trainer or accelerate.
+void settle_loose_json(const Inputs& inputs, std::vector<Finding>& findings) {
+  if (!inputs.deepspeed || (!inputs.run && !inputs.accelerate)) return;
+  for (Finding& finding : findings)
+    if (finding.id == "json-not-strict" && finding.file == inputs.deepspeed->file)
+      finding.severity = Severity::error;
+}
+
 /// Whether DeepSpeed stops on a key of zero_optimization: what stands there is then no stage, offload or bucket of its own.
 bool tell_refused_zero(const Inputs& inputs, const std::vector<Finding>& of_keys,
                        std::vector<Finding>& findings) {
@@ -271,6 +279,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
   Diagnosis diagnosis{.findings = std::move(gathered)};
   std::vector<Finding>& findings = diagnosis.findings;
   settle_repeated_keys(inputs, findings);
+  settle_loose_json(inputs, findings);
   if (inputs.deepspeed || inputs.run)
     findings.push_back({.id = "ranks-counted",
                         .slots = {{"ranks", fmt::format("{}", inputs.ranks.count)},

@@ -131,8 +131,10 @@ std::string cure_of_resume(const MemoryCase& memory, double needed) {
 void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
   const Forecast& forecast = diagnosis.deepspeed;
   const Alternative* cure = first_that_runs(diagnosis);
-  const std::string fix = cure == nullptr ? "@no-cure" : words_of(*cure, memory);
   const bool fails = forecast.verdict == Verdict::fails;
+  const std::string fix =
+      cure == nullptr ? "@no-cure"
+                      : (fails ? "@[cure.smallest]" : "@[cure.sure]") + words_of(*cure, memory);
   const Forecast least = least_of(forecast, memory);
   const auto tightest = tightest_of(fails ? least : forecast, memory.resumes, fails);
   if (!memory.limits.device && !fails) {

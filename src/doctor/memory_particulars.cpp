@@ -242,8 +242,16 @@ class Particulars {
     const double all = 4 * samples * tokens * vocabulary;
     const bool keeps = memory_.run.keeps_logits;
     const bool would_fail = keeps && memory_.limits.host && all > *memory_.limits.host;
-    tell(keeps ? "evaluation-keeps-logits" : "evaluation-of-all-samples",
-         would_fail ? Severity::warning : Severity::info, Certainty::exact, Engine::both,
+    // Whoever asks for accuracy has each batch reduced to token ids; else the logits are kept as they are.
+    const bool is_raw = keeps && !memory_.run.reduces_logits;
+    const bool fails = would_fail && is_raw && memory_.run.evaluates;
+    tell(is_raw  ? "evaluation-keeps-raw-logits"
+         : keeps ? "evaluation-keeps-logits"
+                 : "evaluation-of-all-samples",
+         fails        ? Severity::error
+         : would_fail ? Severity::warning
+                      : Severity::info,
+         Certainty::exact, is_raw ? Engine::deepspeed : Engine::both,
          {{"samples", fmt::format("{:.0f}", samples)},
           {"tokens", fmt::format("{:.0f}", tokens)},
           {"batch", fmt::format("{:.0f}", evaluation_batch)},
@@ -251,23 +259,27 @@ class Particulars {
           {"all", amount(all)},
           {"all_16", amount(all / 2)},
           {"ids", amount(4 * samples * tokens)},
+          {"ids_64", amount(8 * samples * tokens)},
           {"limit", limit_text(memory_.limits.host)}});
   }
 
   void tell_number_formats() {
     const bool fp16 = s_.is_16_bit && !s_.is_bf16;
-    double capability = 99;
+    std::optional<double> capability;
     if (inputs_.machine && inputs_.machine->compute_capability)
       capability = std::atof(inputs_.machine->compute_capability->c_str());
+    const bool has_no_bf16 = capability && *capability < least_capability_for_bf16;
     const double share =
         s_.stage == 0 ? memory_.sizes.trainable : memory_.sizes.trainable / memory_.ranks;
     if (fp16 && memory_.model->stored_type == DType::bf16)
       tell("bf16-weights-in-fp16", Severity::warning, Certainty::bound, Engine::both,
            {{"state_16", amount(2 * memory_.sizes.trainable + 14 * share)},
             {"state_32", amount(4 * memory_.sizes.trainable + 12 * share)},
-            {"advice", capability >= least_capability_for_bf16 ? "@use-bf16" : "@no-bf16-there"}},
+            {"advice", has_no_bf16  ? "@no-bf16-there"
+                       : capability ? "@use-bf16"
+                                    : "@use-bf16-if-there"}},
            "fp16.enabled");
-    if (s_.is_bf16 && s_.is_16_bit && capability < least_capability_for_bf16)
+    if (s_.is_bf16 && s_.is_16_bit && has_no_bf16)
       tell("no-bf16-on-this-gpu", Severity::error, Certainty::exact, Engine::both,
            {{"capability", *inputs_.machine->compute_capability}}, "bf16.enabled");
   }
@@ -345,7 +357,7 @@ void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& dia
   const bool is_full = free && whole > *free;
   const std::vector<Slot> slots = {{"whole", amount(whole)},
                                    {"free", limit_text(free)},
-                                   {"shard", amount(shard)},
+                                   {"shard", amount(std::min(shard, whole))},
                                    {"tensor", amount(2 * sizes.largest_tensor)},
                                    {"limit", limit_text(limits.host)}};
   const auto tell = [&](std::string_view id, Severity severity, Engine engine) {

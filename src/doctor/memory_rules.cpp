@@ -213,10 +213,30 @@ std::string span_of(Range range) {
              : fmt::format("{} - {}", amount(range.low), amount(range.high));
 }
 
+namespace {
+
+/// Why memory is not judged, where no other finding says so.
+void tell_unjudged(const Inputs& inputs, Diagnosis& diagnosis) {
+  if (inputs.model || inputs.has_unread || (!inputs.deepspeed && !inputs.run)) return;
+  const auto refused =
+      std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
+                   [](const Finding& each) { return each.id == "model-unsupported"; });
+  if (refused != diagnosis.findings.end())
+    diagnosis.findings.push_back({.id = "memory-of-unknown-model",
+                                  .engine = Engine::deepspeed,
+                                  .file = refused->file,
+                                  .slots = {{"model", inputs.model_file}}});
+  else if (!inputs.model_is_refused)
+    diagnosis.findings.push_back({.id = "memory-without-model",
+                                  .file = inputs.run ? inputs.run->file : inputs.deepspeed->file});
+}
+
+}  // namespace
+
 void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   tell_exports(question, inputs, diagnosis);
   const auto memory = memory_case(question, inputs);
-  if (!memory) return;
+  if (!memory) return tell_unjudged(inputs, diagnosis);
   diagnosis.deepspeed = forecast_of(*memory);
   for (Alternative& row : deepspeed_alternatives(*memory, inputs))
     diagnosis.alternatives.push_back(std::move(row));

@@ -204,7 +204,14 @@ class OwnEngine {
           {"device", size_text(enough->device_bytes)},
           {"allowed", enough->allowed_bytes > 0 ? capacity(enough->allowed_bytes) : "@unknown"},
           {"batch", fmt::format("{}", enough->global_batch)},
+          {"place", place_of_ranks(enough->nodes)},
           {"words", fmt::format("{}", fmt::join(enough->words, " "))}});
+  }
+
+  /// More ranks than the described machine has are refused unless its nodes are more too. "" where there is no description.
+  std::string place_of_ranks(std::int64_t nodes) const {
+    if (!inputs_.machine || nodes <= inputs_.machine->nodes) return "";
+    return fmt::format("@[nodes.on] {} @[nodes.such] {} @[nodes.in-file] ", nodes, nodes);
   }
 
   /// Arenas are taken before the weights are read and kept to the end: no phase needs more than another.
@@ -215,7 +222,11 @@ class OwnEngine {
                                {"arenas", size_text(needed - outside)},
                                {"processes", size_text(outside)},
                                {"ring", size_text(staging_bytes(plan))}};
-    if (!without.empty()) slots.push_back({"keys", without});
+    if (!without.empty()) {
+      slots.push_back({"keys", without});
+      const bool is_one = without.find(',') == std::string::npos;
+      slots.push_back({"which", is_one ? "@not-built.one" : "@not-built.several"});
+    }
     tell(without.empty() ? "underkeel-host" : "underkeel-host-without", Severity::info, "",
          std::move(slots));
   }
@@ -310,7 +321,7 @@ class OwnEngine {
       append_alternatives(question);
       for (const Alternative& row : diagnosis_.alternatives)
         if (row.engine == Engine::underkeel && row.verdict == Verdict::runs) {
-          cure = row.words;
+          cure = "@[cure.smallest]" + row.words;
           break;
         }
       if (!has_offer()) tell_enough_ranks(question);

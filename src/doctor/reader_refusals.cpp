@@ -136,6 +136,10 @@ constexpr std::array sentences = {
          "{}：warmup_num_steps \"auto\" 变为 {}（warmup_steps 为 {}）：DeepSpeed 自 0.19.3 "
          "起拒绝，之前取 2，此处相同"},
     Text{"\"auto\" is no value that the Trainer fills here", "Trainer 不填写这里的 \"auto\""},
+    Text{"{}, line {}, column {}: {}: DeepSpeed reads this, the strict JSON loader behind the "
+         "Hugging Face Trainer refuses the file",
+         "{}，第 {} 行第 {} 列：{}：DeepSpeed 能读，但 Hugging Face Trainer 的严格 JSON "
+         "读取器会拒绝该文件"},
     Text{"{}: DeepSpeed reads this, the strict JSON loader behind the Hugging Face Trainer refuses "
          "the "
          "file",

@@ -45,8 +45,8 @@ RunFacts run_facts(const spec::Value& root) {
   truth("double_quantization", run.double_quantization);
   const std::string evaluates = text_at(root, "eval_strategy").value_or("no");
   run.evaluates = evaluates != "no" || truth_at(root, "do_eval").value_or(false);
-  run.keeps_logits = truth_at(root, "compute_accuracy").value_or(false) ||
-                     truth_at(root, "predict_with_generate").value_or(false);
+  run.reduces_logits = truth_at(root, "compute_accuracy").value_or(false);
+  run.keeps_logits = run.reduces_logits || truth_at(root, "predict_with_generate").value_or(false);
   const spec::Value* strategy = value_at(root, "save_strategy");
   const bool is_off =
       strategy != nullptr && ((strategy->kind == spec::ValueKind::boolean && !strategy->boolean) ||

@@ -33,7 +33,8 @@ struct RunFacts {
   std::int64_t quantization_bits = 0;  // 0: none
   bool double_quantization = true;
   bool evaluates = false;
-  bool keeps_logits = false;  // compute_accuracy or predict_with_generate
+  bool keeps_logits = false;    // compute_accuracy or predict_with_generate
+  bool reduces_logits = false;  // compute_accuracy: each batch becomes token ids first
   bool saves = true;
   std::string save_every;   // "100 steps", "epoch"
   double save_steps = 500;  // below 1: a share of the run

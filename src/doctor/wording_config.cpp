@@ -360,7 +360,7 @@ constexpr std::array wordings = {
              "{host} a node)",
              "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
              "{host}）"},
-            {"the smallest change that fits: {cure}", "能放下的最小改动：{cure}"}},
+            {"{cure}", "{cure}"}},
     Wording{"accelerate-value",
             {"`{key}` is {value}; wanted: {wanted}", "`{key}` 为 {value}；应为：{wanted}"},
             {"write it as wanted", "按要求填写"}},
@@ -398,11 +398,11 @@ constexpr std::array wordings = {
              "{ring} 的中转缓冲"},
             {}},
     Wording{"underkeel-host-without",
-            {"without {keys}, which is not built yet, host memory of a node would be {host} while "
+            {"without {keys}, {which}, host memory of a node would be {host} while "
              "loading, in steps, during and after a save and on a resume alike: {arenas} of "
              "arenas, taken before the weights are read and kept to the end, and {processes} for "
              "the processes; what is read or written passes through {ring} of staging a rank",
-             "若去掉尚未实现的 {keys}，每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
+             "若去掉{which} {keys}，每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
              "{host}：其中 {arenas} 在读权重之前一次占用并保留到最后，{processes} "
              "用于进程本身；读写都经过每个 rank {ring} 的中转缓冲"},
             {}},
@@ -413,7 +413,7 @@ constexpr std::array wordings = {
              "把优化器卸载到主机可从每个 rank 的设备移走 {freed}，但尚未实现；stage 3 下 {ranks} "
              "个 rank（同样的节点 {nodes} 个）可以不用它：每个 rank {device}，可用 "
              "{allowed}，全局批 {batch}"},
-            {"{words}", "{words}"}},
+            {"{place}{words}", "{place}{words}"}},
     Wording{
         "underkeel-offload-not-built",
         {"offload of the optimizer would take {freed} off a rank's device, and is not built yet",

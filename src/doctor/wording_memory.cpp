@@ -12,6 +12,15 @@ constexpr std::array wordings = {
             {"DeepSpeed stops on `{key}` before it takes memory: what it would hold is not judged",
              "DeepSpeed 在占用内存之前就会因 `{key}` 停止：不判断它会占用多少"},
             {"mend the key and ask again", "请修正该键后再次运行"}},
+    Wording{"memory-of-unknown-model",
+            {"the memory model counts dense models of the Llama family alone: what DeepSpeed would "
+             "hold for {model} is not judged",
+             "内存模型只计算 Llama 系列的稠密模型：不判断 DeepSpeed 对 {model} 会占用多少"},
+            {"measure a few steps with DeepSpeed", "请用 DeepSpeed 实测几步"}},
+    Wording{"memory-without-model",
+            {"no model is given: whether memory suffices is not judged",
+             "没有给出模型：不判断内存是否足够"},
+            {"give the model's folder or config.json", "请给出模型文件夹或 config.json"}},
     Wording{"deepspeed-not-counted",
             {"`{key}` is {value}: {why}; the figures do not count it, so they cannot show that the "
              "run fits",
@@ -22,7 +31,7 @@ constexpr std::array wordings = {
         "deepspeed-does-not-fit",
         {"does not fit: {space} {phase} needs at least {low}, {limit} are there; largest: {terms}",
          "放不下：{space}在{phase}至少需要 {low}，只有 {limit}；最大的几项：{terms}"},
-        {"the smallest change that fits: {cure}", "能放下的最小改动：{cure}"}},
+        {"{cure}", "{cure}"}},
     Wording{"deepspeed-fits",
             {"fits: {space} is the tightest, {phase}, with {low} to {high} of {limit}; {margin} "
              "are left; "
@@ -34,7 +43,7 @@ constexpr std::array wordings = {
         "deepspeed-may-not-fit",
         {"may not fit: {space} {phase} needs {low} to {high}, {limit} are there; largest: {terms}",
          "可能放不下：{space}在{phase}需要 {low} 到 {high}，共有 {limit}；最大的几项：{terms}"},
-        {"to be sure: {cure}", "稳妥的做法：{cure}"}},
+        {"{cure}", "{cure}"}},
     Wording{
         "deepspeed-fits-where-known",
         {"fits as far as the machine is known: {space} {phase} needs {low} to {high} of {limit}",
@@ -313,16 +322,31 @@ constexpr std::array wordings = {
          "takes {all} in fp32 or {all_16} in 16 bit (available: {limit}); reduced to token ids "
          "they "
          "are "
-         "{ids} at 4 bytes (a batch of {batch}: {one})",
+         "{ids} at 4 bytes or {ids_64} at 8, as much again for the labels (a batch of {batch}: "
+         "{one})",
          "要求了 token 级指标（LLaMA-Factory 的 compute_accuracy 会先把每批归约为 token id）：保留 "
          "{samples} 个样本、每个 {tokens} 个 token 的 logits 在 fp32 需 "
          "{all}，16 位需 {all_16}（可用：{limit}）；若归约为 token id，每个 4 字节只需 "
-         "{ids}（一个批 "
-         "{batch}：{one}）"},
+         "{ids}，每个 8 字节为 {ids_64}，标签再要同样多（一个批 {batch}：{one}）"},
         {"preprocess_logits_for_metrics with argmax; eval_accumulation_steps only moves them to "
          "the host",
          "用 preprocess_logits_for_metrics 取 argmax；eval_accumulation_steps "
          "只是把它们搬到主机"}},
+    Wording{
+        "evaluation-keeps-raw-logits",
+        {"the evaluation keeps raw logits (predict_with_generate without compute_accuracy): "
+         "{samples} samples of {tokens} tokens take {all} of host memory in fp32 or {all_16} in "
+         "16 bit (available: {limit}); reduced to token ids they are {ids} at 4 bytes or {ids_64} "
+         "at 8, as much again for the labels (a batch of {batch}: {one})",
+         "评估会保留原始 logits（predict_with_generate，且未归约）：{samples} 个样本、每个 "
+         "{tokens} "
+         "个 token 在 fp32 需主机内存 {all}，16 位需 {all_16}（可用：{limit}）；若归约为 token "
+         "id，每个 4 字节只需 {ids}，每个 8 字节为 {ids_64}，标签再要同样多（一个批 "
+         "{batch}：{one}）"},
+        {"reduce each batch first: preprocess_logits_for_metrics with argmax; "
+         "eval_accumulation_steps only moves the logits to the host",
+         "先归约每个批：用 preprocess_logits_for_metrics 取 argmax；eval_accumulation_steps 只是把 "
+         "logits 搬到主机"}},
     Wording{"bf16-weights-in-fp16",
             {"the weights were stored in bf16 and are trained in fp16, whose largest value is "
              "65504: they can "

@@ -348,8 +348,9 @@ std::vector<Asked> of_keys() {
                      " \"bf16\": {\"enabled\": true},\n"
                      " \"zero_optimization\": {\"stage\": 2,},\n \"train_batch_size\": \"auto\"}"),
                  run(full)},
-       .deepspeed = "unknown",
+       .deepspeed = "fails",
        .underkeel = "unknown",
+       .deepspeed_code = 2,
        .underkeel_code = 0,
        .says = {{"json-not-strict", {"line 3", "strict JSON loader"}}}},
       {.name = "a recipe whose halves disagree",

@@ -393,7 +393,7 @@ TEST(Cases, AnEvaluationIsOfOneBatch) {
                            {.gpus = 8, .host_gib = 894}});
   metric.write("data-shape.json", R"({"eval": {"samples": 15000, "tokens": 512}})");
   expect_says(metric.diagnose(), "evaluation-keeps-logits",
-              {"1549.3 GB", "774.6 GB", "959.9 GB", "30.7 MB"});
+              {"1549.3 GB", "774.6 GB", "959.9 GB", "30.7 MB at 4 bytes or 61.4 MB at 8"});
 }
 
 TEST(Cases, Bf16WeightsOverflowInFp16) {
@@ -425,6 +425,10 @@ TEST(Cases, AMergeOrExportHasAForecastOfItsOwn) {
   const Diagnosis merged = merge.diagnose();
   EXPECT_EQ(merged.underkeel.verdict, Verdict::runs);
   EXPECT_EQ(merged.deepspeed.verdict, Verdict::fails);
+  merge.question.paths[0] = merge.write("model.json", model_json({256, 64, 2, 128, 4, 2}));
+  merge.question.paths.pop_back();
+  const std::string tiny = says(merge.diagnose(), "export-sizes");
+  EXPECT_EQ(tiny.find("5.0 GB"), std::string::npos) << tiny;
   expect_says(merged, "export-sizes", {"145.4 GB", "322.1 GB", "5.0 GB", "2.5 GB"});
   expect_says(merged, "merge-holds-the-whole-model", {"145.4 GB", "137.4 GB"});
 
@@ -451,6 +455,7 @@ TEST(Cases, AMixtureOfExpertsIsRefusedByName) {
   const Diagnosis diagnosis = files.diagnose();
 
   expect_says(diagnosis, "model-unsupported", {"mixtral"});
+  expect_says(diagnosis, "memory-of-unknown-model", {"model.json is not judged"});
   EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 2);
 }
 

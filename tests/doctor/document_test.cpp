@@ -141,6 +141,30 @@ TEST(Document, IsWarnedOfWhenOnlyDeepspeedReadsIt) {
   EXPECT_NE(message.find("HF Trainer"), std::string::npos) << message;
 }
 
+TEST(Document, ThatTheTrainerRefusesFailsThere) {
+  Files files;
+  files.write("ds_config.json",
+              "{\"bf16\": {\"enabled\": true}, \"zero_optimization\": "
+              "{\"stage\": 2},}");
+  files.write("train.yaml", "finetuning_type: full\nbf16: true\ndataset: d\n");
+  files.write("model.json", model_json(qwen_half));
+  files.question.device_budget_bytes = std::int64_t{80} << 30;
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  ASSERT_EQ(found(diagnosis, "json-not-strict").size(), 1u) << messages(diagnosis);
+  EXPECT_EQ(found(diagnosis, "json-not-strict")[0].severity, Severity::error);
+  EXPECT_EQ(diagnosis.deepspeed.verdict, Verdict::fails);
+  EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::runs);
+}
+
+TEST(Document, WithoutAModelSaysThatMemoryIsNotJudged) {
+  Files files;
+  files.write("train.yaml", "finetuning_type: full\nbf16: true\ndataset: d\n");
+
+  EXPECT_EQ(found(files.diagnose(), "memory-without-model").size(), 1u);
+}
+
 TEST(Document, FollowsWhatTheRunFileNames) {
   Files files;
   const auto config = files.write("ds.json", R"({"zero_optimization": {"stag": 3}})");

@@ -103,6 +103,73 @@ TEST(QuantisedBase, IsNoNewsWhereNothingIsSplit) {
   }
 }
 
+TEST(Logits, OfAllSamplesEndTheRunWhereTheyStayRaw) {
+  Files files;
+  files.write("model.json", model_json({50432, 4096, 32, 11008, 32, 32}));
+  files.write("ds_config.json",
+              R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
+  files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 894})");
+  files.write("data-shape.json", R"({"eval": {"samples": 15000, "tokens": 512}})");
+  const auto of_run = [&](const std::string& more) {
+    const bool is_first = files.question.paths.size() == 4;
+    files.write("train.yaml",
+                "finetuning_type: full\nbf16: true\ncutoff_len: 512\ndataset: data\n"
+                "per_device_train_batch_size: 2\npredict_with_generate: true\n"
+                "eval_dataset: eval\n" +
+                    more);
+    if (!is_first) files.question.paths.pop_back();
+    return files.diagnose();
+  };
+
+  const Diagnosis raw = of_run("eval_strategy: steps\neval_steps: 500\n");
+  expect_parts(says(raw, "evaluation-keeps-raw-logits"),
+               {"without compute_accuracy", "1549.3 GB", "959.9 GB", "30.7 MB", "61.4 MB at 8"});
+  const Finding& told = found(raw, "evaluation-keeps-raw-logits")[0];
+  EXPECT_EQ(told.severity, Severity::error);
+  EXPECT_EQ(told.engine, Engine::deepspeed);
+  EXPECT_EQ(raw.deepspeed.verdict, Verdict::fails);
+
+  const Diagnosis reduced =
+      of_run("eval_strategy: steps\neval_steps: 500\ncompute_accuracy: true\n");
+  EXPECT_EQ(reduced.deepspeed.verdict, Verdict::runs);
+  expect_parts(says(reduced, "evaluation-keeps-logits"), {"61.4 MB at 8"});
+  EXPECT_EQ(of_run("eval_strategy: 'no'\n").deepspeed.verdict, Verdict::runs);
+}
+
+TEST(Bf16, IsAdvisedWhereTheMachineIsKnownToHaveIt) {
+  Files files;
+  files.write("model.json", model_json(llama_7b));
+  files.write("ds_config.json",
+              R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
+  files.write("train.yaml", "finetuning_type: full\nfp16: true\ndataset: data\n");
+  files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 512})");
+  expect_parts(says(files.diagnose(), "bf16-weights-in-fp16"),
+               {"if this machine has bf16 (compute capability 8.0 or later)"});
+  files.write("hardware.json",
+              R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 512,
+                  "compute_capability": "9.0"})");
+  files.question.paths.pop_back();
+  expect_parts(says(files.diagnose(), "bf16-weights-in-fp16"), {"this machine has bf16: use it"});
+}
+
+TEST(MoreRanks, AreOfferedWithTheNodesThatHoldThem) {
+  const Diagnosis diagnosis =
+      diagnosis_of({.zero = R"("stage": 3, "offload_optimizer": {"device": "cpu"},
+                      "offload_param": {"device": "cpu"})",
+                    .machine = R"({"gpus_per_node": 2, "gpu_mem_gib": 40, "host_ram_gib": 512})"});
+  expect_parts(says(diagnosis, "underkeel-enough-ranks"),
+               {"2 nodes of this kind", "on 2 such nodes: nodes: 2 in the machine file, ",
+                "underkeel.ranks=4"});
+  expect_parts(says(diagnosis, "underkeel-host-without"), {", which are not built yet, host"});
+}
+
+TEST(Cure, IsSaidPlainlyWhereThereIsNone) {
+  const Diagnosis diagnosis =
+      diagnosis_of({.zero = R"("stage": 2)",
+                    .machine = R"({"gpus_per_node": 2, "gpu_mem_gib": 8, "host_ram_gib": 16})"});
+  expect_parts(says(diagnosis, "deepspeed-does-not-fit"), {" / nothing in the table"});
+}
+
 TEST(Verdict, NamesTermsOfTheRangeBesideThem) {
   constexpr Shape model_600m = {50257, 1280, 24, 4096, 20, 20, 0, false, true};
   Files files;
