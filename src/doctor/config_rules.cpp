@@ -195,7 +195,6 @@ std::vector<Finding> check_config(const Inputs& inputs) {
   if (!inputs.has_unread) check_batch(inputs, findings);
   check_against_run_file(inputs, findings);
   check_combinations(inputs, findings);
-  check_quantisation(inputs, findings);
   check_optimizer(inputs, findings);
   return findings;
 }

@@ -18,6 +18,8 @@ void check_against_run_file(const Inputs& inputs, std::vector<Finding>& findings
 void check_combinations(const Inputs& inputs, std::vector<Finding>& findings);
 /// Bit widths that LLaMA-Factory refuses, by themselves and at stage 3; a config is not needed.
 void check_quantisation(const Inputs& inputs, std::vector<Finding>& findings);
+/// Settings that LLaMA-Factory or the Trainer refuse together, or without another; a config is not needed.
+void check_run_by_itself(const Inputs& inputs, std::vector<Finding>& findings);
 void check_optimizer(const Inputs& inputs, std::vector<Finding>& findings);
 
 /// The stage in force: 0-3; "auto" is accelerate's 2; true is 1.

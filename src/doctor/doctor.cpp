@@ -299,7 +299,8 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
     append(findings, of_keys);
     append(findings, check_config(inputs));
   }
-  if (!inputs.deepspeed) check_quantisation(inputs, findings);
+  check_quantisation(inputs, findings);
+  check_run_by_itself(inputs, findings);
   look_at_memory(question, inputs, diagnosis);
   look_at_data(question, inputs, diagnosis);
   look_at_data_files(question, inputs, diagnosis);

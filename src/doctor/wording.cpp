@@ -161,7 +161,7 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(),    config_wordings(), memory_wordings(),
+  return {key_wordings(),    config_wordings(), run_wordings(),   memory_wordings(),
           advice_wordings(), log_wordings(),    folder_wordings()};
 }
 

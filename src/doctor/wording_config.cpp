@@ -308,15 +308,6 @@ constexpr std::array wordings = {
         {"with {layers} layers the model is not planned here: that takes longer than an answer may",
          "{layers} 层的模型不在这里规划：所需时间超过一次回答"},
         {"ask underkeel plan", "请用 underkeel plan"}},
-    Wording{"quantisation-bits",
-            {"bitsandbytes has no {bits} bits: LLaMA-Factory stops before it loads anything",
-             "bitsandbytes 没有 {bits} 位：LLaMA-Factory 在加载之前就会停止"},
-            {"quantization_bit: 4 or 8", "quantization_bit: 4 或 8"}},
-    Wording{"eight-bits-at-stage-3",
-            {"a base of {bits} bits at stage 3 is refused by LLaMA-Factory, which takes one of 4 "
-             "bits there",
-             "LLaMA-Factory 拒绝在 stage 3 使用 {bits} 位基座，只接受 4 位"},
-            {"quantization_bit: 4, or stage 2", "quantization_bit: 4，或使用 stage 2"}},
     Wording{"underkeel-machine-unread",
             {"the machine description could not be read, so no plan is judged: this machine's "
              "memory is not what was asked about",

@@ -207,7 +207,7 @@ TEST(Wording, FillsSlotsAndPhrasesAndLeavesBracesOfValuesAlone) {
 bool is_no_plural(std::string_view word) {
   constexpr std::string_view words[] = {"is",     "was",   "has",    "as",    "needs",
                                         "holds",  "takes", "unless", "gives", "bounds",
-                                        "points", "ends",  "keeps",  "names"};
+                                        "points", "ends",  "keeps",  "names", "stops"};
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
