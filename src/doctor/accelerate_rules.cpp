@@ -201,14 +201,15 @@ class AccelerateRules {
         continue;
       }
       const std::string does = stops ? "@accelerate.stops" : "@does.ignores-it";
+      const Severity severity = stops ? Severity::error : Severity::warning;
       if (find_key(others, entry.key) != nullptr) {
-        tell("accelerate-key-misplaced", Severity::error, name, line,
+        tell("accelerate-key-misplaced", severity, name, line,
              {{"key", name}, {"section", std::string(other_name)}, {"does", does}});
         continue;
       }
       const std::string nearest = nearest_word(entry.key, names);
-      tell(nearest.empty() ? "accelerate-key-unknown" : "accelerate-key-misspelt", Severity::error,
-           name, line, {{"key", name}, {"nearest", nearest}, {"does", does}});
+      tell(nearest.empty() ? "accelerate-key-unknown" : "accelerate-key-misspelt", severity, name,
+           line, {{"key", name}, {"nearest", nearest}, {"does", does}});
     }
   }
 

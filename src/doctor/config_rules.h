@@ -2,6 +2,7 @@
 // Rules about keys that meet: the batch equation, values that a run file gives as well, keys that exclude
 // each other, keys that need another one. What DeepSpeed, the HF Trainer and accelerate do with them.
 
+#include <string_view>
 #include <vector>
 
 #include "doctor/finding.h"
@@ -21,6 +22,8 @@ void check_quantisation(const Inputs& inputs, std::vector<Finding>& findings);
 /// Settings that LLaMA-Factory or the Trainer refuse together, or without another; a config is not needed.
 void check_run_by_itself(const Inputs& inputs, std::vector<Finding>& findings);
 void check_optimizer(const Inputs& inputs, std::vector<Finding>& findings);
+/// Whether DeepSpeed has this scheduler itself; another one is looked up in torch.optim.lr_scheduler. Cases matter.
+bool is_own_scheduler(std::string_view type);
 
 /// The stage in force: 0-3; "auto" is accelerate's 2; true is 1.
 int stage_in(const spec::Value& config);

@@ -130,12 +130,15 @@ class Checker {
   }
 
   void check_section(const SectionTable& table, const Value& mapping) {
-    const bool params_of_another =
-        table.section.name == "optimizer.params" && !is_adam(question_.config.root);
+    const bool params_of_another = is_of_another_class(table.section.name);
     for (const spec::Entry& entry : mapping.entries) {
       const KeyRule* rule = find_key(table, entry.key);
       if (rule == nullptr) {
-        if (!table.section.is_open && !params_of_another) tell_unknown(table, entry);
+        if (!table.section.is_open && !params_of_another)
+          tell_unknown(table, entry);
+        else if (params_of_another && entry.value.kind == ValueKind::text &&
+                 entry.value.text == "auto")
+          check_auto(table.section, entry);
         continue;
       }
       check_known(table, *rule, entry);
@@ -143,6 +146,14 @@ class Checker {
       if (inner != nullptr && entry.value.kind == ValueKind::mapping)
         check_section(*inner, entry.value);
     }
+  }
+
+  /// Whether the section has arguments of a class of torch's, which are not in our tables.
+  bool is_of_another_class(std::string_view section) const {
+    const Value& root = question_.config.root;
+    if (section == "optimizer.params") return !is_adam(root);
+    const auto scheduler = text_at(root, "scheduler.type");
+    return section == "scheduler.params" && scheduler && !is_own_scheduler(*scheduler);
   }
 
   static bool is_adam(const Value& root) {

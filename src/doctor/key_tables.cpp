@@ -269,6 +269,7 @@ constexpr Filling fillings[] = {
     {"", "gradient_accumulation_steps", "gradient_accumulation_steps"},
     {"", "train_batch_size", "per_device_train_batch_size x gradient_accumulation_steps x ranks"},
     {"", "gradient_clipping", "max_grad_norm"},
+    {"", "steps_per_print", "inf"},
     {"optimizer.params", "lr", "learning_rate"},
     {"optimizer.params", "betas", "adam_beta1, adam_beta2"},
     {"optimizer.params", "eps", "adam_epsilon"},

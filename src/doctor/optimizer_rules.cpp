@@ -153,6 +153,11 @@ class OptimizerRules {
 
 }  // namespace
 
+bool is_own_scheduler(std::string_view type) {
+  return std::any_of(schedulers.begin(), schedulers.end(),
+                     [&](const Scheduler& each) { return each.type == type; });
+}
+
 void check_optimizer(const Inputs& inputs, std::vector<Finding>& findings) {
   OptimizerRules(inputs, findings).check();
 }

@@ -123,6 +123,26 @@ TEST(ConfigRules, ExplainTheOptimizerAndTheScheduler) {
   expect_examples(examples);
 }
 
+// DeepSpeed looks another class up in torch and hands it these arguments.
+TEST(ConfigRules, LeaveTheArgumentsOfTorchsSchedulersToTorch) {
+  const auto of = [](const std::string& scheduler) {
+    Files files;
+    files.write("ds_config.json", "{" BATCH R"("scheduler": )" + scheduler + "}");
+    files.write("train.yaml", "stage: sft\nfinetuning_type: full\ndataset: data\n");
+    return files.diagnose();
+  };
+
+  const Diagnosis cosine =
+      of(R"({"type": "CosineAnnealingLR", "params": {"T_max": 100, "eta_min": 1e-6}})");
+  const Diagnosis automatic = of(R"({"type": "CosineAnnealingLR", "params": {"T_max": "auto"}})");
+  const Diagnosis own = of(R"({"type": "WarmupLR", "params": {"T_max": 100}})");
+
+  for (const Finding& finding : cosine.findings)
+    EXPECT_FALSE(finding.key.starts_with("scheduler.params")) << finding.id << " " << finding.key;
+  EXPECT_EQ(found(automatic, "auto-nobody-fills", "scheduler.params.T_max").size(), 1u);
+  EXPECT_EQ(found(own, "key-unknown", "scheduler.params.T_max").size(), 1u) << messages(own);
+}
+
 TEST(ConfigRules, CheckTheBatchEquationOfAConfigAlone) {
   const RuleExample examples[] = {
       {R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,

@@ -258,6 +258,18 @@ TEST(KeyRules, ExplainWhatIsParticular) {
   for (const Example& example : examples) expect_example(example);
 }
 
+TEST(KeyRules, KnowThatAccelerateSetsStepsPerPrint) {
+  Files files;
+  files.write("ds_config.json",
+              R"({"train_micro_batch_size_per_gpu": "auto", "steps_per_print": "auto"})");
+  files.write("train.yaml", "stage: sft\nfinetuning_type: full\ndataset: data\n");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_TRUE(found(diagnosis, "auto-nobody-fills", "steps_per_print").empty())
+      << messages(diagnosis);
+}
+
 TEST(KeyRules, TellOnceWhatFillsInAutoWhereNoRunIsGiven) {
   Files files;
   files.write("ds_config.json", R"({"train_batch_size": "auto",
@@ -285,7 +297,7 @@ TEST(KeyRules, TellOnceWhatFillsInAutoWhereNoRunIsGiven) {
 }
 
 TEST(KeyRules, WarnOfAutoThatNeitherTrainerNorDeepspeedFillsIn) {
-  expect_example({R"({"steps_per_print": "auto"})", "auto-nobody-fills", "steps_per_print",
+  expect_example({R"({"prescale_gradients": "auto"})", "auto-nobody-fills", "prescale_gradients",
                   Severity::warning, "neither the HF Trainer nor accelerate"},
                  false);
 }
