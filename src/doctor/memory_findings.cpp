@@ -136,22 +136,30 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
       cure == nullptr ? "@no-cure"
                       : (fails ? "@[cure.smallest]" : "@[cure.sure]") + words_of(*cure, memory);
   const Forecast least = least_of(forecast, memory);
-  const auto tightest = tightest_of(fails ? least : forecast, memory.resumes, fails);
+  const bool long_ones_fail = !fails && !memory.uncounted &&
+                              verdict_of(forecast, memory.limits, memory.resumes) == Verdict::fails;
+  const auto tightest =
+      tightest_of(fails ? least : forecast, memory.resumes, fails || long_ones_fail);
   if (!memory.limits.device && !fails) {
     const Holding& step = *forecast.at(Phase::step, Space::device);
     const Holding& update = *forecast.at(Phase::update, Space::device);
-    const Holding& most = update.high() > step.high() ? update : step;
-    diagnosis.findings.push_back(deepspeed_finding(inputs, "deepspeed-no-machine",
-                                                   Severity::warning, Certainty::estimate,
-                                                   {{"low", amount(most.low())},
-                                                    {"high", amount(most.high())},
-                                                    {"terms", largest_terms(most, 4)}}));
+    const Phase phase = update.high() > step.high() ? Phase::update : Phase::step;
+    const Holding& most = *forecast.at(phase, Space::device);
+    diagnosis.findings.push_back(deepspeed_finding(
+        inputs, "deepspeed-no-machine", Severity::warning, Certainty::estimate,
+        {{"low", amount((memory.uncounted ? least : forecast).at(phase, Space::device)->low())},
+         {"high", amount(most.high())},
+         {"terms", largest_terms(most, 4)}}));
   }
   if (!tightest) return;
+  // Where settings are not counted, the least is what of the figures is needed in any case.
+  const double low = memory.uncounted ? least.at(tightest->phase, tightest->space)->low()
+                                      : tightest->holding->low();
   const std::vector<Slot> slots = {
       {"space", fmt::format("@space.{}", name_of(tightest->space))},
       {"phase", fmt::format("@phase.{}", name_of(tightest->phase))},
-      {"low", amount(tightest->holding->low())},
+      {"low", amount(low)},
+      {"tokens", fmt::format("{:.0f}", memory.tokens)},
       {"high", amount(tightest->holding->high_without(rounding_term))},
       {"limit", limit_text(*tightest->holding->limit_bytes)},
       {"margin",
@@ -170,7 +178,8 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
     case Verdict::unknown:
       diagnosis.findings.push_back(deepspeed_finding(
           inputs,
-          tightest->holding->high_without(rounding_term) <= *tightest->holding->limit_bytes
+          long_ones_fail ? "deepspeed-long-samples-do-not-fit"
+          : tightest->holding->high_without(rounding_term) <= *tightest->holding->limit_bytes
               ? "deepspeed-fits-where-known"
               : "deepspeed-may-not-fit",
           Severity::warning, Certainty::estimate, slots));

@@ -14,6 +14,12 @@ Range times(Range range, double factor) {
   return {range.low * factor, range.high * factor};
 }
 
+/// Whether each sample of the run is filled up to cutoff_len.
+bool is_packed(const spec::Value& run) {
+  return truth_at(run, "neat_packing").value_or(false) ||
+         truth_at(run, "packing").value_or(text_at(run, "stage") == "pt");
+}
+
 }  // namespace
 
 double quantised_bytes(const RunFacts& run) {
@@ -78,6 +84,9 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
   memory.tokens = static_cast<double>(question.data ? question.data->sizes.longest()
                                                     : memory.run.cutoff_tokens);
+  // Beside a description of a model there are no data: what is asked about is that length.
+  memory.is_cutoff =
+      !question.data && inputs.run && !inputs.model_folder.empty() && !is_packed(inputs.run->root);
   memory.resumes = question.resumes || memory.run.resumes;
   return memory;
 }
@@ -117,7 +126,9 @@ Forecast state_forecast_of(const MemoryCase& memory) {
   return deepspeed_memory(run);
 }
 
-Forecast forecast_of(const MemoryCase& memory) {
+namespace {
+
+Forecast forecast_with_limits(const MemoryCase& memory) {
   Forecast forecast = deepspeed_memory(run_of(memory));
   for (auto& spaces : forecast.memory) {
     const std::optional<double> limits[] = {memory.limits.device, memory.limits.page_locked,
@@ -125,14 +136,33 @@ Forecast forecast_of(const MemoryCase& memory) {
     for (std::size_t s = 0; s < space_count; ++s)
       if (spaces[s]) spaces[s]->limit_bytes = limits[s];
   }
-  forecast.verdict = verdict_of(memory.uncounted ? least_of(forecast, memory) : forecast,
-                                memory.limits, memory.resumes);
-  if (memory.uncounted && forecast.verdict == Verdict::runs) forecast.verdict = Verdict::unknown;
+  return forecast;
+}
+
+bool is_weights(const Term& term) {
+  return term.name == "weights" || term.name == "quantised" || term.name == "whole_model" ||
+         term.name == "context" || term.name == "processes";
+}
+
+}  // namespace
+
+Forecast forecast_of(const MemoryCase& memory) {
+  Forecast forecast = forecast_with_limits(memory);
+  forecast.verdict = verdict_of(forecast, memory.limits, memory.resumes);
+  if (!memory.uncounted && !(memory.is_cutoff && forecast.verdict == Verdict::fails))
+    return forecast;
+  const Verdict least = verdict_of(least_of(forecast, memory), memory.limits, memory.resumes);
+  forecast.verdict = least == Verdict::fails ? Verdict::fails : Verdict::unknown;
   return forecast;
 }
 
 Forecast least_of(const Forecast& forecast, const MemoryCase& memory) {
   Forecast least = forecast;
+  if (memory.is_cutoff || (memory.uncounted && !memory.uncounted->of_activations)) {
+    MemoryCase shortest = memory;
+    shortest.tokens = 1;
+    least = forecast_with_limits(shortest);
+  }
   if (!memory.uncounted) return least;
   for (auto& spaces : least.memory)
     for (std::size_t s = 0; s < space_count; ++s) {
@@ -141,6 +171,8 @@ Forecast least_of(const Forecast& forecast, const MemoryCase& memory) {
       const bool is_device = static_cast<Space>(s) == Space::device;
       if (!(is_device ? memory.uncounted->of_device : memory.uncounted->of_host))
         holding->limit_bytes.reset();
+      if (!memory.uncounted->of_training)
+        std::erase_if(holding->terms, [](const Term& term) { return !is_weights(term); });
       // Without what the update copies too: that is Adam's.
       if (!memory.uncounted->of_moments)
         std::erase_if(holding->terms, [](const Term& term) {

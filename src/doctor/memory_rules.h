@@ -33,6 +33,8 @@ struct MemoryCase {
   double ranks = 1;
   double ranks_on_node = 1;
   double tokens = 2048;  // of the longest sample
+  bool is_cutoff =
+      false;  // `tokens` is only what no sample exceeds: the data could be read, and were not
   bool resumes = false;
   std::optional<Bound>
       uncounted;  // a setting is beyond the forecast (uncounted.h); what its figures still are

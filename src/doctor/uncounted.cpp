@@ -20,7 +20,20 @@ bool is_plain_adam(const std::string& name) {
 
 constexpr Bound without_moments = {.of_moments = false};
 constexpr Bound of_device_alone = {.of_host = false};
+// Another head, other losses: the state is at least that of stage sft, and activations differ.
+constexpr Bound without_activations = {.of_activations = false};
+constexpr Bound of_weights_alone = {.of_training = false};
 constexpr Bound no_bound = {.of_device = false, .of_host = false};
+
+/// Settings of LLaMA-Factory that train something else than the forecast does: stage sft or pt, of all weights or LoRA.
+void add_other_training(const Document& run, std::vector<Uncounted>& found) {
+  if (const auto method = text_at(run.root, "finetuning_type");
+      method && *method != "lora" && *method != "full")
+    found.push_back({run.file, "finetuning_type", *method, "@uncounted.method", of_weights_alone});
+  if (const auto stage = text_at(run.root, "stage");
+      stage && (*stage == "dpo" || *stage == "kto" || *stage == "ppo" || *stage == "rm"))
+    found.push_back({run.file, "stage", *stage, "@uncounted.stage", without_activations});
+}
 
 }  // namespace
 
@@ -41,6 +54,7 @@ std::vector<Uncounted> uncounted_settings(const Inputs& inputs) {
         whole_at(inputs.run->root, "quantization_bit"))
       found.push_back(
           {inputs.run->file, "quantization_method", *method, "@uncounted.quantization", no_bound});
+  if (inputs.run) add_other_training(*inputs.run, found);
   const auto add = [&](std::string_view key, std::string_view why, Bound bound) {
     found.push_back({inputs.deepspeed->file, std::string(key), value_at(config, key)->text,
                      std::string(why), bound});

@@ -13,9 +13,12 @@ struct Bound {
   bool of_device = true;
   bool of_host = true;  // and of NVMe
   bool of_moments = true;
+  bool of_activations = true;
+  bool of_training = true;  // of all that is not weights
 
   Bound operator&(const Bound& other) const {
-    return {of_device && other.of_device, of_host && other.of_host, of_moments && other.of_moments};
+    return {of_device && other.of_device, of_host && other.of_host, of_moments && other.of_moments,
+            of_activations && other.of_activations, of_training && other.of_training};
   }
 };
 

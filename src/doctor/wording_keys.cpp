@@ -468,6 +468,13 @@ constexpr std::array shared_phrases = {
            {"a part of the optimizer stays on the GPU", "优化器的一部分留在 GPU 上"}},
     Phrase{"uncounted.optimizer",
            {"its state is not Adam's two moments in fp32", "它的状态不是 Adam 的两份 fp32 动量"}},
+    Phrase{"uncounted.method",
+           {"the figures are those of training all weights, which it does not",
+            "估算按训练全部权重计，而它并非如此"}},
+    Phrase{"uncounted.stage",
+           {"the figures are those of stage sft; pairs of answers, a reference or a reward model "
+            "come on top",
+            "估算按 stage sft 计；成对的回答、参考模型或奖励模型另需内存"}},
     Phrase{"uncounted.quantization",
            {"its sizes are not those of bitsandbytes", "其大小与 bitsandbytes 不同"}},
     Phrase{"base.in-16-bit",

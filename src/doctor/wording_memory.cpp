@@ -25,8 +25,8 @@ constexpr std::array wordings = {
             {"`{key}` is {value}: {why}; the figures do not count it, so they cannot show that the "
              "run fits",
              "`{key}` 为 {value}：{why}；估算没有计入它，因此不能证明放得下"},
-            {"measure a few steps with it, or leave the key out to have the run judged",
-             "请带上它实测几步，或去掉该键再判断"}},
+            {"measure a few steps with it; without the key the figures are those of the run",
+             "请带上它实测几步；去掉该键时估算才对应该训练"}},
     Wording{
         "deepspeed-does-not-fit",
         {"does not fit: {space} {phase} needs at least {low}, {limit} are there; largest: {terms}",
@@ -44,6 +44,14 @@ constexpr std::array wordings = {
         {"may not fit: {space} {phase} needs {low} to {high}, {limit} are there; largest: {terms}",
          "可能放不下：{space}在{phase}需要 {low} 到 {high}，共有 {limit}；最大的几项：{terms}"},
         {"{cure}", "{cure}"}},
+    Wording{"deepspeed-long-samples-do-not-fit",
+            {"if samples are as long as cutoff_len, {tokens} tokens: {space} {phase} needs at "
+             "least {low}, {limit} are there; the data were not read, and a batch is padded to its "
+             "longest sample only; largest: {terms}",
+             "若样本与 cutoff_len 等长（{tokens} 个 token）：{space}在{phase}至少需要 {low}，只有 "
+             "{limit}；数据未读取，而批次只填充到其中最长的样本；最大的几项：{terms}"},
+            {"give the data and the tokenizer, which tell how long the samples are. {cure}",
+             "请提供数据与分词器以得知样本长度。{cure}"}},
     Wording{
         "deepspeed-fits-where-known",
         {"fits as far as the machine is known: {space} {phase} needs {low} to {high} of {limit}",
