@@ -60,7 +60,8 @@ class Scanner {
                       folder));
     if (has("adapter_model.safetensors"))
       return fail(ErrorCode::unsupported, "the folder holds an adapter, not a model", folder,
-                  "give the base model's folder, and this one as the adapter");
+                  "give the folder of a whole model: merge the adapter into its base with PEFT "
+                  "(merge_and_unload) first");
     return fail(ErrorCode::not_found, "no weights in the folder", folder,
                 fmt::format("expected {} or {}", single_weights_file, weight_index_file));
   }

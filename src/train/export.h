@@ -36,7 +36,8 @@ struct ExportReport {
 /// once. A tied head is not written a second time.
 /// Memory:  two buffers of 256 KiB, two of 1 MiB for the check, headers.
 /// Errors:  does_not_fit when the disk has not the room, before anything is written; bad_config when
-///          `into` is there; bad_file for a checkpoint without weights or config.json.
+///          `into` is there or `from` is no folder; unsupported where adapters lie beside the weights, which
+///          would be lost; bad_file for a checkpoint without weights or config.json.
 Result<ExportReport> export_checkpoint(io::FileSystem& files, const ExportRequest& request);
 
 }  // namespace underkeel::train

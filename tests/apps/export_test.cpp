@@ -126,6 +126,34 @@ TEST_F(Export, TurnsAModelFolderIntoAnotherType) {
   EXPECT_EQ(exported().at("model.norm.weight").type, DType::f32);
 }
 
+// The base's weights alone would be written, and what was trained be lost.
+TEST_F(Export, OfAModelFolderWithAdaptersIsRefusedByName) {
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors"}) {
+    SCOPED_TRACE(file);
+    const std::filesystem::path model = folder_ / file / "model";
+    std::filesystem::create_directories(model);
+    test::write_model_folder(model, test::tiny_model_json());
+    test::write_text(model / file, "{}");
+
+    const auto result = export_checkpoint(files_, {.from = model.string(), .into = out()});
+
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::unsupported);
+    EXPECT_THAT(result.error().what, HasSubstr(file));
+    EXPECT_FALSE(std::filesystem::exists(out()));
+  }
+}
+
+TEST_F(Export, OfAFileIsAMistakeInWhatWasGiven) {
+  test::write_text(folder_ / "export.yaml", "export_dir: out\n");
+
+  const auto result =
+      export_checkpoint(files_, {.from = (folder_ / "export.yaml").string(), .into = out()});
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::bad_config);
+}
+
 TEST_F(Export, NeverTouchesAFolderThatIsThere) {
   test::write_text(folder_ / "out" / "mine.txt", "mine");
 
