@@ -1,4 +1,4 @@
-// Words of findings about a run file by itself: what LLaMA-Factory or the Trainer refuse in it.
+// Words of findings about a run file: what LLaMA-Factory or the Trainer refuse in it, and configs that lie beside it.
 
 #include <array>
 
@@ -8,6 +8,33 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr std::array wordings = {
+    Wording{"config-not-named",
+            {"{run} names no DeepSpeed config: the figures here are as if it named this file; by "
+             "itself neither the HF Trainer nor underkeel reads it",
+             "{run} 没有指定 DeepSpeed 配置：这里的数字按它指定了这个文件计算；否则 HF Trainer 和 "
+             "underkeel 都不会读取它"},
+            {"write deepspeed: {given} in {run}", "在 {run} 中写 deepspeed: {given}"}},
+    Wording{
+        "config-stands-in",
+        {"{run} names {named}, which is not here: this file stands for it",
+         "{run} 指定的是 {named}，但它不在这里：以这个文件代替"},
+        {"give the file that is named, or name this one", "给出所指定的文件，或改为指定这个文件"}},
+    Wording{
+        "accelerate-differs",
+        {"this accelerate config and {file} differ: {differ}. The HF Trainer with `deepspeed:` in "
+         "its arguments takes {file}; a script without it takes accelerate's; underkeel reads "
+         "none of accelerate's",
+         "这个 accelerate 配置与 {file} 不同：{differ}。参数里有 `deepspeed:` 的 HF Trainer 采用 "
+         "{file}；没有它的脚本采用 accelerate 的；underkeel 不读取 accelerate 的任何设置"},
+        {"write the same in both, or leave it out of one", "两处写相同的值，或只在一处给出"}},
+    Wording{
+        "accelerate-differs-from-run",
+        {"this accelerate config and {file} differ: {differ}. The HF Trainer takes the run file's "
+         "precision, accumulation and clipping, and accelerate's number of processes; underkeel "
+         "takes the run file's alone",
+         "这个 accelerate 配置与 {file} 不同：{differ}。HF Trainer "
+         "采用训练文件的精度、累积和裁剪，进程数则采用 accelerate 的；underkeel 只采用训练文件的"},
+        {"write the same in both", "两处写相同的值"}},
     Wording{"quantisation-bits",
             {"bitsandbytes has no {bits} bits: LLaMA-Factory stops before it loads anything",
              "bitsandbytes 没有 {bits} 位：LLaMA-Factory 在加载之前就会停止"},
