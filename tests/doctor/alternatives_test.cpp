@@ -29,20 +29,6 @@ std::vector<Alternative> rows_of(const Diagnosis& diagnosis, Engine engine) {
   return rows;
 }
 
-std::vector<std::string> words_in(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : text + " ") {
-    if (c != ' ') {
-      word += c;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
-
 /// Every row of ours is taken back.
 void expect_accepted(Files& files, const Diagnosis& diagnosis) {
   const auto rows = rows_of(diagnosis, Engine::underkeel);

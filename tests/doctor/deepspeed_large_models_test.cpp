@@ -1,9 +1,6 @@
 // The formulas against real DeepSpeed on one GPU: models of 1 to 7 billion parameters, phase by phase and term by term.
 // UNDERKEEL_PRINT_TABLE=1 prints the comparison as the table in bench/results/2026-11-deepspeed-gpu-peaks.md.
 
-#include <cstdlib>
-#include <iostream>
-
 #include <gtest/gtest.h>
 
 #include "doctor/deepspeed_rows.h"
@@ -14,9 +11,6 @@ namespace {
 std::vector<Json> gpu_rows() {
   return measured_rows("2026-11-deepspeed-gpu-peaks.jsonl");
 }
-
-constexpr Phase gpu_phases[] = {Phase::load,     Phase::first_step, Phase::step,      Phase::update,
-                                Phase::evaluate, Phase::save,       Phase::after_save};
 
 // torch gives cuBLAS one workspace for the forward and one for the backward pass, of this size on an H200; the forecast
 // counts them with the context.
@@ -40,30 +34,7 @@ TEST(DeepspeedOnGpu, HasRowsOfEveryModelAndStage) {
 }
 
 TEST(DeepspeedOnGpu, ForetellsThePeakOfEveryPhaseAndOfTheRun) {
-  const bool prints = std::getenv("UNDERKEEL_PRINT_TABLE") != nullptr;
-  for (const Json& row : gpu_rows()) {
-    const Foretold foretold(row);
-    double run_measured = 0, run_expected = 0;
-    std::string line = "| " + name_of_row(row);
-    for (const Phase phase : gpu_phases) {
-      if (!row.at("phases").contains(std::string(name_of(phase)))) {
-        line += " | -";
-        continue;
-      }
-      const double measured = row.at("phases").at(std::string(name_of(phase))).at("allocated_peak");
-      const double expected = expected_bytes(foretold, phase);
-      const double off = off_percent(expected, measured);
-      run_measured = std::max(run_measured, measured);
-      run_expected = std::max(run_expected, expected);
-      line += fmt::format(" | {:.2f} {:+.1f}%", measured / 1e9, off);
-      EXPECT_GE(off, -2) << name_of_row(row) << ": " << name_of(phase);
-      EXPECT_LE(off, 5) << name_of_row(row) << ": " << name_of(phase);
-    }
-    const double off = off_percent(run_expected, run_measured);
-    EXPECT_GE(off, -2) << name_of_row(row);
-    EXPECT_LE(off, 5) << name_of_row(row);
-    if (prints) std::cout << line << fmt::format(" | {:+.1f}% |\n", off);
-  }
+  expect_peaks_foretold(gpu_rows(), "allocated_peak", 1e9, true, expected_bytes);
 }
 
 double term_of(const Foretold& foretold, Phase phase, Space space, std::string_view name) {
@@ -118,7 +89,7 @@ TEST(DeepspeedOnGpu, BoundsWhatIsReserved) {
     double most = 0, reserved = 0;
     std::map<std::string, double> passing;
     const Foretold foretold(row);
-    for (const Phase phase : gpu_phases) {
+    for (const Phase phase : measured_phases) {
       if (!row.at("phases").contains(std::string(name_of(phase)))) continue;
       const Holding& holding = *foretold.forecast.at(phase, Space::device);
       most = std::max(most, expected_bytes(foretold, phase));

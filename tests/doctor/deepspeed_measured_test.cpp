@@ -2,8 +2,6 @@
 // term. UNDERKEEL_PRINT_TABLE=1 prints the comparison as the table in bench/results/2026-11-deepspeed-peaks.md.
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,13 +16,6 @@ namespace {
 
 std::vector<Json> rows() {
   return measured_rows("2026-11-deepspeed-peaks.jsonl");
-}
-
-constexpr Phase phases[] = {Phase::load,     Phase::first_step, Phase::step,      Phase::update,
-                            Phase::evaluate, Phase::save,       Phase::after_save};
-
-double peak_of(const Json& row, Phase phase) {
-  return row.at("phases").at(std::string(name_of(phase))).at("peak");
 }
 
 TEST(DeepspeedMeasured, HasEveryStageAndOffloadOnOneToFourRanks) {
@@ -44,25 +35,9 @@ TEST(DeepspeedMeasured, HasEveryStageAndOffloadOnOneToFourRanks) {
 }
 
 TEST(DeepspeedMeasured, ForetellsThePeakOfEveryPhaseAndOfTheRun) {
-  const bool prints = std::getenv("UNDERKEEL_PRINT_TABLE") != nullptr;
-  for (const Json& row : rows()) {
-    const Foretold foretold(row);
-    double run_measured = 0, run_expected = 0;
-    std::string line = "| " + name_of_row(row);
-    for (const Phase phase : phases) {
-      const double measured = peak_of(row, phase), expected = foretold.total_of_one_memory(phase);
-      const double off = off_percent(expected, measured);
-      run_measured = std::max(run_measured, measured);
-      run_expected = std::max(run_expected, expected);
-      line += fmt::format(" | {:.2f} {:+.1f}%", measured / 1e6, off);
-      EXPECT_GE(off, -2) << name_of_row(row) << ": " << name_of(phase);
-      EXPECT_LE(off, 5) << name_of_row(row) << ": " << name_of(phase);
-    }
-    const double off = off_percent(run_expected, run_measured);
-    EXPECT_GE(off, -2) << name_of_row(row);
-    EXPECT_LE(off, 5) << name_of_row(row);
-    if (prints) std::cout << line << fmt::format(" | {:+.1f}% |\n", off);
-  }
+  expect_peaks_foretold(rows(), "peak", 1e6, false, [](const Foretold& foretold, Phase phase) {
+    return foretold.total_of_one_memory(phase);
+  });
 }
 
 TEST(DeepspeedMeasured, ForetellsEveryTermOfStepAndUpdate) {

@@ -2,12 +2,17 @@
 // Rows that scripts/measure_deepspeed.py measured under real DeepSpeed, and what doctor foretells of the same settings.
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <iostream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "doctor/deepspeed_memory.h"
@@ -132,6 +137,42 @@ inline std::string name_of_row(const Json& row) {
 
 inline double off_percent(double foretold, double measured) {
   return 100 * (foretold - measured) / measured;
+}
+
+constexpr Phase measured_phases[] = {Phase::load,      Phase::first_step, Phase::step,
+                                     Phase::update,    Phase::evaluate,   Phase::save,
+                                     Phase::after_save};
+
+/// Holds every phase's peak, under `key` in units of `unit` bytes, and the run's against what is foretold: never under by more than
+/// 2%, nor over by more than 5%. A phase that a row lacks is an error unless rows may lack some.
+inline void expect_peaks_foretold(
+    const std::vector<Json>& rows, std::string_view key, double unit, bool may_lack_phases,
+    const std::function<double(const Foretold&, Phase)>& expected_bytes) {
+  const bool prints = std::getenv("UNDERKEEL_PRINT_TABLE") != nullptr;
+  for (const Json& row : rows) {
+    const Foretold foretold(row);
+    double run_measured = 0, run_expected = 0;
+    std::string line = "| " + name_of_row(row);
+    for (const Phase phase : measured_phases) {
+      const std::string name(name_of(phase));
+      if (may_lack_phases && !row.at("phases").contains(name)) {
+        line += " | -";
+        continue;
+      }
+      const double measured = row.at("phases").at(name).at(std::string(key));
+      const double expected = expected_bytes(foretold, phase);
+      const double off = off_percent(expected, measured);
+      run_measured = std::max(run_measured, measured);
+      run_expected = std::max(run_expected, expected);
+      line += fmt::format(" | {:.2f} {:+.1f}%", measured / unit, off);
+      EXPECT_GE(off, -2) << name_of_row(row) << ": " << name;
+      EXPECT_LE(off, 5) << name_of_row(row) << ": " << name;
+    }
+    const double off = off_percent(run_expected, run_measured);
+    EXPECT_GE(off, -2) << name_of_row(row);
+    EXPECT_LE(off, 5) << name_of_row(row);
+    if (prints) std::cout << line << fmt::format(" | {:+.1f}% |\n", off);
+  }
 }
 
 }  // namespace underkeel::doctor

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/chinese.h"
@@ -67,6 +68,21 @@ inline std::string says(const Diagnosis& diagnosis, std::string_view id) {
   const auto all = found(diagnosis, id);
   if (all.empty()) return "no " + std::string(id) + ": " + messages(diagnosis);
   return message_of(all[0], Language::english) + " / " + fix_of(all[0], Language::english);
+}
+
+/// What a blank divides: the words of an alternative, as changes.
+inline std::vector<std::string> words_in(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : text + " ") {
+    if (c != ' ') {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
 }
 
 }  // namespace underkeel::doctor

@@ -10,20 +10,6 @@
 namespace underkeel::doctor {
 namespace {
 
-std::vector<std::string> words_in(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : text + " ") {
-    if (c != ' ') {
-      word += c;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
-
 const Forecast& forecast_of(const Diagnosis& diagnosis, Engine engine) {
   return engine == Engine::deepspeed ? diagnosis.deepspeed : diagnosis.underkeel;
 }
