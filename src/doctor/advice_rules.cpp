@@ -239,14 +239,24 @@ std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase
   size("extra_of_stage3", at_3.buckets + at_3.copy +
                               term_bytes(state_of(situation, 3, Offload::none, Offload::none),
                                          Phase::step, Space::device, "live"));
-  size("live", 2 * std::min(psi, 1e9 + 5e7 + situation.sizes.largest_tensor));
+  // Of the run at hand where it gathers, as the finding on its window; else of stage 3 with the defaults.
+  const bool gathers_here = memory && memory->settings.stage == 3;
+  size("live", term_bytes(gathers_here ? state_forecast_of(*memory) : offload3, Phase::step,
+                          Space::device, "live"));
   // NF4 with doubly quantised scales on all linear layers but the head.
   RunFacts qlora;
   qlora.quantization_bits = 4;
   const ModelSizes four_bit = sizes_of(situation.model, qlora);
   fits("base_4bit",
        four_bit.quantised * (0.5 + 0.127 / 8) + 2 * (four_bit.frozen - four_bit.quantised));
-  const ActivationQuestion activations{.model = situation.model, .recomputes = false};
+  MemoryCase batch;
+  if (memory) batch = *memory;
+  const ActivationQuestion activations{.model = situation.model,
+                                       .sequences = static_cast<double>(batch.run.micro_batch),
+                                       .tokens = batch.tokens,
+                                       .recomputes = false,
+                                       .element_bytes = element};
+  figures["batch"] = fmt::format("{} x {:.0f}", batch.run.micro_batch, batch.tokens);
   ActivationQuestion recomputing = activations;
   recomputing.recomputes = true;
   size("recompute_saves", activation_peak(activations).low - activation_peak(recomputing).low);

@@ -141,7 +141,8 @@ constexpr std::array rules = {
         .id = "advice-checkpointing-room-for-save",
         .truth = is_half,
         .words =
-            "gradient checkpointing|activation checkpointing|recompute & room|space|memory & save"},
+            "gradient checkpointing|activation checkpointing|recompute & room|space|memory & the "
+            "save|a save|at save|each save|every save|while saving|during saving"},
     AdviceRule{.id = "advice-nvidia-smi",
                .truth = is_half,
                .words = "nvidia-smi|memory_allocated|memory_reserved"},

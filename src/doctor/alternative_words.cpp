@@ -84,6 +84,11 @@ std::optional<std::vector<std::string>> WordedFiles::words_for(const Wanted& wan
     return std::nullopt;
   if (wanted.recomputes != memory.run.recomputes)
     words.push_back(fmt::format("disable_gradient_checkpointing={}", !wanted.recomputes));
+  if (wanted.evaluation_batch > 0 && wanted.evaluation_batch != memory.run.evaluation_batch) {
+    words.push_back(fmt::format("per_device_eval_batch_size={}", wanted.evaluation_batch));
+    // What an evaluation keeps of each batch leaves the device with it.
+    if (memory.run.keeps_logits) words.emplace_back("eval_accumulation_steps=1");
+  }
   if (wanted.micro_batch == memory.run.micro_batch) return words;
   const std::pair<std::string_view, std::int64_t> sizes[] = {
       {"train_micro_batch_size_per_gpu", wanted.micro_batch},

@@ -17,6 +17,7 @@ struct Wanted {
   bool recomputes = true;
   std::int64_t micro_batch = 1;
   std::int64_t accumulation_steps = 1;
+  std::int64_t evaluation_batch = 0;  // 0: as it is
 };
 
 class WordedFiles {

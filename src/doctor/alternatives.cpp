@@ -50,6 +50,29 @@ double peak_of(const Forecast& forecast, Space space, bool resumes) {
   return most;
 }
 
+/// The least of a space whose limit is above it and below the most.
+std::optional<double> least_between(const Forecast& least, Space space, bool resumes, double most,
+                                    std::optional<double> limit) {
+  if (!limit || most <= *limit) return std::nullopt;
+  double bytes = 0;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    if (static_cast<Phase>(p) == Phase::resume && !resumes) continue;
+    if (const auto& holding = least.at(static_cast<Phase>(p), space))
+      bytes = std::max(bytes, holding->low());
+  }
+  return bytes <= *limit ? std::optional(bytes) : std::nullopt;
+}
+
+/// What an evaluation may take at once: as many sequences as given, and one, first, where those may not fit.
+std::vector<std::int64_t> evaluation_batches(const MemoryCase& memory, const Inputs& inputs) {
+  const std::int64_t given = memory.run.evaluation_batch;
+  const auto evaluating = forecast_of(memory).at(Phase::evaluate, Space::device);
+  const bool may_not_fit = evaluating && evaluating->limit_bytes &&
+                           evaluating->high_without(rounding_term) > *evaluating->limit_bytes;
+  if (!inputs.run || given <= 1 || !may_not_fit) return {given};
+  return {1, given};
+}
+
 }  // namespace
 
 std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const Inputs& inputs) {
@@ -58,7 +81,12 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const 
   const bool may_recompute = inputs.run && !memory.run.recomputes;
   const auto recompute_levels =
       may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{memory.run.recomputes};
+  const std::vector<std::int64_t> evaluations = evaluation_batches(memory, inputs);
   const WordedFiles files(inputs);
+  // Two of the numbers of sequences at once: of a step, and of an evaluation.
+  std::vector<std::pair<std::int64_t, std::int64_t>> batches;
+  for (const std::int64_t micro : micro_batches(memory.run.micro_batch))
+    for (const std::int64_t evaluation : evaluations) batches.emplace_back(micro, evaluation);
   for (const Placement& placement : placements) {
     // On one rank a stage by itself splits nothing; offload comes with one.
     const bool is_stage_alone = placement.optimizer == Offload::none &&
@@ -68,14 +96,15 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const 
     const bool is_nvme = placement.optimizer == Offload::nvme;
     if (is_nvme && !memory.limits.nvme && given.optimizer != Offload::nvme) continue;
     for (const bool recomputes : recompute_levels)
-      for (const std::int64_t micro : micro_batches(memory.run.micro_batch)) {
+      for (const auto& [micro, evaluation] : batches) {
         const Wanted wanted{
             .stage = placement.stage,
             .optimizer = placement.optimizer,
             .parameters = placement.parameters,
             .recomputes = recomputes,
             .micro_batch = micro,
-            .accumulation_steps = memory.run.accumulation_steps * memory.run.micro_batch / micro};
+            .accumulation_steps = memory.run.accumulation_steps * memory.run.micro_batch / micro,
+            .evaluation_batch = evaluation};
         const auto words = files.words_for(wanted, memory);
         if (!words) continue;
         const auto changed = files.with(*words, memory);
@@ -88,17 +117,25 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const 
                         .recomputes = recomputes,
                         .micro_batch = micro,
                         .accumulation_steps = wanted.accumulation_steps,
+                        .evaluation_batch = inputs.run ? evaluation : 0,
                         .verdict = forecast.verdict,
                         .device_bytes = peak_of(forecast, Space::device, memory.resumes),
                         .host_bytes = peak_of(forecast, Space::host, memory.resumes),
                         .words = fmt::format("{}", fmt::join(*words, " "))};
-        row.changes = (placement.stage != given.stage) + (placement.optimizer != given.optimizer) +
-                      (placement.parameters != given.parameters) +
-                      (recomputes != memory.run.recomputes) +
-                      halvings(memory.run.micro_batch, micro);
+        row.changes =
+            (placement.stage != given.stage) + (placement.optimizer != given.optimizer) +
+            (placement.parameters != given.parameters) + (recomputes != memory.run.recomputes) +
+            (evaluation != memory.run.evaluation_batch) + halvings(memory.run.micro_batch, micro);
         if (memory.limits.device)
           row.device_margin_bytes = *memory.limits.device - row.device_bytes;
         if (memory.limits.host) row.host_margin_bytes = *memory.limits.host - row.host_bytes;
+        if (row.verdict == Verdict::unknown) {
+          const Forecast least = least_of(forecast, *changed);
+          row.device_least_bytes = least_between(least, Space::device, memory.resumes,
+                                                 row.device_bytes, memory.limits.device);
+          row.host_least_bytes =
+              least_between(least, Space::host, memory.resumes, row.host_bytes, memory.limits.host);
+        }
         if (const auto& nvme = forecast.at(Phase::step, Space::nvme)) row.nvme_bytes = nvme->high();
         rows.push_back(std::move(row));
       }

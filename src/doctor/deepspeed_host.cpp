@@ -133,6 +133,9 @@ class HostModel {
     } else {
       holding.add("model_per_rank", 0, run_.ranks_on_node * whole);
     }
+    // The parameters and the flat tensor that they become.
+    if (s_.stage > 0 && s_.stage < 3 && !flattens_on_device(run_))
+      holding.add("flat_on_host", 0, run_.ranks_on_node * 2 * element_ * psi_);
     // Shards are made one flat tensor by way of the host.
     if (s_.stage == 3 && run_.built_sharded && s_.parameters == Offload::none)
       holding.add("defragmented", 0, run_.ranks_on_node * element_ * share_);

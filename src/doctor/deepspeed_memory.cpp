@@ -15,8 +15,7 @@ namespace {
 
 // One all-reduce of stage 0 flattens at most this many elements.
 constexpr double stage0_flatten_elements = 5e8;
-// Context, library workspaces and NCCL's buffers; general experience, not measured here.
-constexpr Range context_bytes = {0.4e9, 1.5e9};
+// Lost to pieces too small, where the allocator's cache is given back because memory is short.
 constexpr double allocator_waste = 0.06;
 // The norm of a gradient is taken of so many elements at a time, in double.
 constexpr double norm_piece_elements = 2.5e8;
@@ -118,11 +117,12 @@ class Model {
       // A tensor is built whole, in f32 first unless that is not torch's type by default.
       holding.add("set_up", std::max(buffers, built),
                   std::max(buffers, built + 4 * run_.sizes.largest_tensor));
-    } else if (s_.stage > 0 && s_.optimizer == Offload::none) {
-      holding.add("set_up", std::max(4 * share_, element_ * psi_ - 4 * share_));
     } else if (s_.stage > 0) {
-      // Weights a second time, while they are made flat; the staging buffer comes after.
-      holding.add("set_up", std::max(0.0, element_ * (psi_ - run_.sizes.largest_trainable)));
+      // Weights a second time, while they are made flat; master, zeros for gradients, or staging come after.
+      const bool offloads = s_.optimizer != Offload::none;
+      const double after = offloads ? element_ * run_.sizes.largest_trainable : 4 * share_;
+      const double flat = flattens_on_device(run_) ? element_ * psi_ - after : 0;
+      holding.add("set_up", std::max(offloads ? 0 : 4 * share_, flat));
     } else if (s_.is_16_bit) {
       holding.add("set_up", 4 * psi_);  // gradients of zero, for the step that makes the moments
     }

@@ -56,6 +56,15 @@ double owned_elements(const DeepspeedRun& run) {
   return static_cast<double>(*std::max_element(owned.begin(), owned.end()));
 }
 
+bool flattens_on_device(const DeepspeedRun& run) {
+  if (!run.device_limit) return true;
+  const double element = run.settings.is_16_bit ? 2 : 4;
+  const double quantised = run.sizes.quantised;
+  const double weights =
+      element * (run.sizes.total() - quantised) + run.quantised_bytes * quantised;
+  return weights + element * run.sizes.trainable + context_bytes.high <= *run.device_limit;
+}
+
 Range adapters_on_rank_0(const ModelSizes& sizes) {
   return {2 * sizes.trainable, 4 * sizes.trainable};
 }

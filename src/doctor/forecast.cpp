@@ -67,7 +67,7 @@ int verdict_rank(Verdict verdict) {
 /// In the settings that cost time: stage 3 gathers, the others move as much as each other.
 bool is_no_slower(const Alternative& a, const Alternative& b) {
   return (a.stage == 3) <= (b.stage == 3) && a.recomputes <= b.recomputes &&
-         a.micro_batch >= b.micro_batch &&
+         a.micro_batch >= b.micro_batch && a.evaluation_batch >= b.evaluation_batch &&
          place_rank(a.offload_optimizer) <= place_rank(b.offload_optimizer) &&
          place_rank(a.offload_param) <= place_rank(b.offload_param);
 }

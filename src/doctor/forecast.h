@@ -78,12 +78,16 @@ struct Alternative {
   bool recomputes = true;
   std::int64_t micro_batch = 1;
   std::int64_t accumulation_steps = 1;
+  std::int64_t evaluation_batch = 0;  // 0: no run is known
   Verdict verdict = Verdict::unknown;
-  int changes = 0;  // settings that differ from what was given
-  double device_bytes = 0;
+  int changes = 0;          // settings that differ from what was given
+  double device_bytes = 0;  // at most
   std::optional<double> device_margin_bytes;
-  double host_bytes = 0;
+  double host_bytes = 0;  // at most
   std::optional<double> host_margin_bytes;
+  // At least, of a space whose limit lies between: there the row may fit.
+  std::optional<double> device_least_bytes;
+  std::optional<double> host_least_bytes;
   std::optional<double> nvme_bytes;  // of a node, at most
   std::string words;                 // of our own engine: the overrides that make it
 };

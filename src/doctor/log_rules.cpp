@@ -50,6 +50,8 @@ void tell(Diagnosis& diagnosis, const Document& document, std::string_view id, S
 
 void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& document,
                         Diagnosis& diagnosis) {
+  // Words of people, who may name the error without one of its figures.
+  if (!error.tried && !error.total && !error.free && !error.allocated) return;
   tell(diagnosis, document, "log-out-of-memory", Severity::error, Certainty::exact,
        {{"place", fmt::format("@place.{}", name_of(place))},
         {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "@unknown"},

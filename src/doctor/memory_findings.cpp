@@ -41,6 +41,9 @@ std::string words_of(const Alternative& row, const MemoryCase& memory) {
   if (row.micro_batch != memory.run.micro_batch)
     text += fmt::format(", per_device_train_batch_size {} x gradient_accumulation_steps {}",
                         row.micro_batch, row.accumulation_steps);
+  if (row.evaluation_batch > 0 && row.evaluation_batch != memory.run.evaluation_batch)
+    text += fmt::format(", per_device_eval_batch_size {}{}", row.evaluation_batch,
+                        memory.run.keeps_logits ? ", eval_accumulation_steps 1" : "");
   return text;
 }
 
@@ -78,6 +81,21 @@ Holding without_process(Holding holding) {
 Holding without_rounding(Holding holding) {
   std::erase_if(holding.terms, [](const Term& term) { return term.name == rounding_term; });
   return holding;
+}
+
+/// The phase that holds the most of those that fit, were it not for page-locked blocks that are rounded up.
+std::optional<Phase> where_rounding_decides(const Forecast& forecast, Space space, bool resumes) {
+  std::optional<Phase> worst;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    const Phase phase = static_cast<Phase>(p);
+    if (phase == Phase::resume && !resumes) continue;
+    const auto& holding = forecast.at(phase, space);
+    if (!holding || !holding->limit_bytes || holding->high() <= *holding->limit_bytes ||
+        holding->high_without(rounding_term) > *holding->limit_bytes)
+      continue;
+    if (!worst || holding->high() > forecast.at(*worst, space)->high()) worst = phase;
+  }
+  return worst;
 }
 
 /// Communication buffers of a rank; `tell` takes a finding's parts.
@@ -126,6 +144,31 @@ std::string cure_of_resume(const MemoryCase& memory, double needed) {
   return cure;
 }
 
+/// "; it fails first there, and would need the most during a save, 180.8 GB: ..."
+std::string worst_of(Phase phase, const Holding& most) {
+  return fmt::format("@[fails.first] @[phase.{}], {}: {}", name_of(phase), amount(most.low()),
+                     largest_terms(without_rounding(most), 3));
+}
+
+/// An error for each space that is short, with the phase that fails first; one cure has to mend them all.
+void tell_shortages(const Forecast& least, bool resumes, const std::string& cure,
+                    const Inputs& inputs, Diagnosis& diagnosis) {
+  for (const Shortage& shortage : shortages_of(least, resumes)) {
+    const Holding& first = *least.at(shortage.first, shortage.space);
+    const Holding& most = *least.at(shortage.most, shortage.space);
+    const bool grows = amount(most.low()) != amount(first.low());
+    diagnosis.findings.push_back(
+        deepspeed_finding(inputs, "deepspeed-does-not-fit", Severity::error, Certainty::bound,
+                          {{"space", fmt::format("@space.{}", name_of(shortage.space))},
+                           {"phase", fmt::format("@phase.{}", name_of(shortage.first))},
+                           {"low", amount(first.low())},
+                           {"limit", limit_text(*first.limit_bytes)},
+                           {"terms", largest_terms(without_rounding(first), 4)},
+                           {"most", grows ? worst_of(shortage.most, most) : std::string()},
+                           {"cure", cure}}));
+  }
+}
+
 }  // namespace
 
 void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
@@ -136,11 +179,11 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
       cure == nullptr ? "@no-cure"
                       : (fails ? "@[cure.smallest]" : "@[cure.sure]") + words_of(*cure, memory);
   const Forecast least = least_of(forecast, memory);
-  const bool long_ones_fail = !fails && !memory.uncounted &&
-                              verdict_of(forecast, memory.limits, memory.resumes) == Verdict::fails;
-  const auto tightest =
-      tightest_of(fails ? least : forecast, memory.resumes, fails || long_ones_fail);
-  if (!memory.limits.device && !fails) {
+  if (fails) return tell_shortages(least, memory.resumes, fix, inputs, diagnosis);
+  const bool long_ones_fail =
+      !memory.uncounted && verdict_of(forecast, memory.limits, memory.resumes) == Verdict::fails;
+  const auto tightest = tightest_of(forecast, memory.resumes, long_ones_fail);
+  if (!memory.limits.device) {
     const Holding& step = *forecast.at(Phase::step, Space::device);
     const Holding& update = *forecast.at(Phase::update, Space::device);
     const Phase phase = update.high() > step.high() ? Phase::update : Phase::step;
@@ -166,25 +209,17 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
        amount(*tightest->holding->limit_bytes - tightest->holding->high_without(rounding_term))},
       {"terms", largest_terms(without_rounding(*tightest->holding), 4)},
       {"cure", fix}};
-  switch (forecast.verdict) {
-    case Verdict::fails:
-      diagnosis.findings.push_back(deepspeed_finding(inputs, "deepspeed-does-not-fit",
-                                                     Severity::error, Certainty::bound, slots));
-      break;
-    case Verdict::runs:
-      diagnosis.findings.push_back(
-          deepspeed_finding(inputs, "deepspeed-fits", Severity::info, Certainty::estimate, slots));
-      break;
-    case Verdict::unknown:
-      diagnosis.findings.push_back(deepspeed_finding(
-          inputs,
-          long_ones_fail ? "deepspeed-long-samples-do-not-fit"
-          : tightest->holding->high_without(rounding_term) <= *tightest->holding->limit_bytes
-              ? "deepspeed-fits-where-known"
-              : "deepspeed-may-not-fit",
-          Severity::warning, Certainty::estimate, slots));
-      break;
-  }
+  if (forecast.verdict == Verdict::runs)
+    return diagnosis.findings.push_back(
+        deepspeed_finding(inputs, "deepspeed-fits", Severity::info, Certainty::estimate, slots));
+  const bool fits_where_known =
+      tightest->holding->high_without(rounding_term) <= *tightest->holding->limit_bytes;
+  diagnosis.findings.push_back(deepspeed_finding(inputs,
+                                                 long_ones_fail
+                                                     ? "deepspeed-long-samples-do-not-fit"
+                                                 : fits_where_known ? "deepspeed-fits-where-known"
+                                                                    : "deepspeed-may-not-fit",
+                                                 Severity::warning, Certainty::estimate, slots));
 }
 
 void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
@@ -272,15 +307,17 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
   }
   tell(host_is_short ? "resume-host-short" : "resume-host",
        host_is_short ? Severity::warning : Severity::info, Certainty::bound, std::move(of_resume));
-  if (const auto& pinned = forecast.at(Phase::step, Space::pinned_host)) {
-    const auto& host = forecast.at(Phase::step, Space::host);
-    const bool rounding_decides = memory.limits.host && host->high() > *memory.limits.host &&
-                                  host->high_without(rounding_term) <= *memory.limits.host;
-    if (rounding_decides)
+  for (const Space space : {Space::pinned_host, Space::host})
+    if (const auto phase = where_rounding_decides(forecast, space, memory.resumes)) {
+      const Holding& holding = *forecast.at(*phase, space);
       tell("rounding-may-not-fit", Severity::warning, Certainty::estimate,
-           {{"before", amount(host->high_without(rounding_term))},
-            {"rounded", amount(host->high())},
-            {"limit", limit_text(*memory.limits.host)}});
+           {{"space", fmt::format("@space.{}", name_of(space))},
+            {"phase", fmt::format("@phase.{}", name_of(*phase))},
+            {"before", amount(holding.high_without(rounding_term))},
+            {"rounded", amount(holding.high())},
+            {"limit", limit_text(*holding.limit_bytes)}});
+    }
+  if (const auto& pinned = forecast.at(Phase::step, Space::pinned_host)) {
     tell("page-locked", Severity::info, Certainty::estimate,
          {{"low", span_of(held(forecast, Phase::step, Space::pinned_host))},
           {"high", amount(pinned->high())},

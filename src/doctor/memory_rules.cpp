@@ -113,7 +113,8 @@ DeepspeedRun run_of(const MemoryCase& memory) {
           .evaluates = memory.run.evaluates,
           .saves = memory.run.saves,
           .saves_adapters_only = memory.run.is_lora,
-          .built_sharded = memory.settings.stage == 3 && memory.under_trainer};
+          .built_sharded = memory.settings.stage == 3 && memory.under_trainer,
+          .device_limit = memory.limits.device};
 }
 
 }  // namespace
@@ -213,6 +214,27 @@ std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool
     }
   }
   return tightest;
+}
+
+std::vector<Shortage> shortages_of(const Forecast& least, bool resumes) {
+  // In the order of time: a resume follows the load.
+  constexpr Phase in_time[] = {Phase::load, Phase::resume,    Phase::first_step,
+                               Phase::step, Phase::update,    Phase::evaluate,
+                               Phase::save, Phase::after_save};
+  std::vector<Shortage> shortages;
+  for (std::size_t s = 0; s < space_count; ++s) {
+    const Space space = static_cast<Space>(s);
+    std::optional<Shortage> shortage;
+    for (const Phase phase : in_time) {
+      if (phase == Phase::resume && !resumes) continue;
+      const auto& holding = least.at(phase, space);
+      if (!holding || !holding->limit_bytes || holding->low() <= *holding->limit_bytes) continue;
+      if (!shortage) shortage = Shortage{.space = space, .first = phase, .most = phase};
+      if (holding->low() > least.at(shortage->most, space)->low()) shortage->most = phase;
+    }
+    if (shortage) shortages.push_back(*shortage);
+  }
+  return shortages;
 }
 
 std::string largest_terms(const Holding& holding, std::size_t count) {

@@ -63,6 +63,15 @@ struct Tightest {
 };
 std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool at_least);
 
+/// A space that is short for sure: the first phase of a run that fails there, and the one that would need the most.
+struct Shortage {
+  Space space = Space::device;
+  Phase first = Phase::load;
+  Phase most = Phase::load;
+};
+/// One for each space whose limit is below what is held at least, in the order of the spaces.
+std::vector<Shortage> shortages_of(const Forecast& least, bool resumes);
+
 /// "@[term.activations] 70.9 GB, @[term.weights] 29.5 GB, @[term.others] 1.2 GB": the largest first, at most `count` by
 /// themselves and the rest together.
 std::string largest_terms(const Holding& holding, std::size_t count);

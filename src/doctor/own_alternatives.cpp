@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 
 #include "doctor/document.h"
 #include "planner/settings.h"
+#include "render/render.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -135,6 +137,30 @@ ConfigWords config_words(const spec::Value& config) {
 
 namespace {
 
+/// Whether a plan's evaluation is beyond what a rank may take of the device.
+bool evaluation_is_short(const plan::Plan& plan, const planner::Room& room) {
+  const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device);
+  return budget && render::bytes_of_phase(plan, render::Phase::evaluate,
+                                          plan::MemorySpace::device) > budget->size_bytes;
+}
+
+/// `candidates` with evaluations of one sequence at a time, first among those of as many changes. At the stage of `planned`,
+/// whose evaluation was too large, it is so whatever a step holds.
+std::vector<Candidate> with_small_evaluations(std::span<const Candidate> candidates,
+                                              const Candidate& planned) {
+  std::vector<Candidate> all;
+  for (Candidate small : candidates) {
+    small.settings.evaluation_batch = 1;
+    ++small.changes;
+    all.push_back(small);
+  }
+  for (const Candidate& given : candidates)
+    if (given.settings.stage > planned.settings.stage) all.push_back(given);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.changes < b.changes; });
+  return all;
+}
+
 void take_plan(const plan::Plan& plan, const planner::Room& room, Alternative& row) {
   row.verdict = planner::shortage_of(plan, room) ? Verdict::fails : Verdict::runs;
   row.device_bytes = static_cast<double>(plan.layout.size_bytes[index(plan::MemorySpace::device)]);
@@ -152,9 +178,11 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
   std::vector<Alternative> rows;
   const double limit = state_limit(question);
   int plans = 0;
-  for (const Candidate& candidate :
-       candidates_of(question.run, question.placement.world_size, config)) {
-    if (rows.size() == most_rows) break;
+  std::vector<Candidate> candidates =
+      candidates_of(question.run, question.placement.world_size, config);
+  std::size_t next = 0;
+  while (next < candidates.size() && rows.size() < most_rows) {
+    const Candidate candidate = candidates[next++];
     const planner::Settings& settings = candidate.settings;
     const std::vector<std::string> words =
         words_of(question.run, settings, words_without_offload(config, settings.stage), config);
@@ -163,6 +191,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
                     .recomputes = settings.recompute != spec::Recompute::none,
                     .micro_batch = settings.micro_batch,
                     .accumulation_steps = settings.accumulation,
+                    .evaluation_batch = settings.evaluation_batch,
                     .changes = candidate.changes,
                     .words = fmt::format("{}", fmt::join(words, " "))};
     const double state = least_state_bytes(question, settings.stage);
@@ -180,8 +209,14 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
                                                    .run = *run,
                                                    .machine = question.machine,
                                                    .placement = question.placement});
-    take_plan(plan, planner::room_of(*run, question.machine, question.placement), row);
+    const planner::Room room = planner::room_of(*run, question.machine, question.placement);
+    take_plan(plan, room, row);
     rows.push_back(std::move(row));
+    if (plans == 1 && settings.evaluation_batch > 1 && evaluation_is_short(plan, room)) {
+      const std::span<const Candidate> rest = std::span(candidates).subspan(next - 1);
+      candidates = with_small_evaluations(rest, candidate);
+      next = 0;
+    }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Alternative& a, const Alternative& b) {
     return (a.verdict == Verdict::runs) > (b.verdict == Verdict::runs);

@@ -59,12 +59,15 @@ Json alternative_of(const Alternative& row) {
           {"recompute", row.recomputes},
           {"micro_batch", row.micro_batch},
           {"accumulation_steps", row.accumulation_steps},
+          {"evaluation_batch", row.evaluation_batch > 0 ? Json(row.evaluation_batch) : Json()},
           {"verdict", name_of(row.verdict)},
           {"changes", row.changes},
           {"device_bytes", whole_bytes(row.device_bytes)},
           {"device_margin_bytes", bytes_or_null(row.device_margin_bytes)},
+          {"device_least_bytes", bytes_or_null(row.device_least_bytes)},
           {"host_bytes", whole_bytes(row.host_bytes)},
           {"host_margin_bytes", bytes_or_null(row.host_margin_bytes)},
+          {"host_least_bytes", bytes_or_null(row.host_least_bytes)},
           {"nvme_bytes", bytes_or_null(row.nvme_bytes)},
           {"words", row.words}};
 }
@@ -107,17 +110,26 @@ std::string row_of(const Alternative& row, bool has_margins, Language language) 
   const auto margin = [&](const std::optional<double>& bytes) {
     return has_margins ? fmt::format(" {:>9}", bytes ? amount(*bytes) : "-") : std::string();
   };
+  std::string ranges;
+  const auto add_range = [&](std::string_view space, const std::optional<double>& least,
+                             double most) {
+    if (least)
+      ranges += fmt::format("{} {} - {}  ", phrase(fmt::format("space.{}", space), language),
+                            amount(*least), amount(most));
+  };
+  add_range("device", row.device_least_bytes, row.device_bytes);
+  add_range("host", row.host_least_bytes, row.host_bytes);
   return fmt::format(
-      "  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9}{} {:>9}{}  {}{}\n", row.stage,
+      "  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9}{} {:>9}{}  {}{}{}\n", row.stage,
       row.offload_optimizer, row.offload_param,
       phrase(row.recomputes ? "table.yes" : "table.no", language), row.micro_batch,
       row.accumulation_steps, amount(row.device_bytes), margin(row.device_margin_bytes),
       amount(row.host_bytes), margin(row.host_margin_bytes),
-      row.nvme_bytes ? fmt::format("nvme {}  ", amount(*row.nvme_bytes)) : "", row.words);
+      row.nvme_bytes ? fmt::format("nvme {}  ", amount(*row.nvme_bytes)) : "", ranges, row.words);
 }
 
 /// The rows that run, of one engine, the smallest change first, five at most; where none runs those of which nobody can
-/// tell, since no machine is known.
+/// tell: they may fit, or no machine is known.
 std::string table_of(const Diagnosis& diagnosis, Engine engine, Language language) {
   constexpr std::size_t most_shown = 5;
   const auto is_of = [&](const Alternative& row, Verdict verdict) {
@@ -136,10 +148,11 @@ std::string table_of(const Diagnosis& diagnosis, Engine engine, Language languag
     has_margins = has_margins || row.device_margin_bytes || row.host_margin_bytes;
   }
   if (shown.empty()) return {};
+  const std::string title = !has_margins ? "alternatives.unknown"
+                            : any_runs   ? fmt::format("alternatives.{}", name_of(engine))
+                                         : "alternatives.may-fit";
   std::string text = fmt::format(
-      "\n{}\n{}\n",
-      phrase(has_margins ? fmt::format("alternatives.{}", name_of(engine)) : "alternatives.unknown",
-             language),
+      "\n{}\n{}\n", phrase(title, language),
       phrase(has_margins ? "alternatives.header" : "alternatives.header-of-sizes", language));
   for (const Alternative* row : shown) text += row_of(*row, has_margins, language);
   return text;

@@ -170,9 +170,9 @@ constexpr std::array wordings = {
         {}},
     Wording{"advice-activation-checkpointing",
             {"{truth}: the activation_checkpointing section does nothing to a Hugging Face model; "
-             "recomputation itself saves at least {recompute_saves} for 2048 tokens here",
+             "recomputation itself saves at least {recompute_saves} for {batch} tokens here",
              "{truth}：activation_checkpointing 部分对 Hugging Face "
-             "模型不起作用；真正的重计算在此对 2048 个 token 至少省 {recompute_saves}"},
+             "模型不起作用；真正的重计算在此对 {batch} 个 token 至少省 {recompute_saves}"},
             {"gradient_checkpointing=True, or disable_gradient_checkpointing: false",
              "gradient_checkpointing=True，或 "
              "disable_gradient_checkpointing: false"}},
@@ -289,8 +289,8 @@ constexpr std::array wordings = {
         {}},
     Wording{"advice-metrics-no-grad",
             {"{truth}: true in general: a forward pass with gradients keeps at least "
-             "{recompute_saves} more for 2048 tokens here; LLaMA-Factory does not do it",
-             "{truth}：一般成立：带梯度的前向在此对 2048 个 token 至少多占 "
+             "{recompute_saves} more for {batch} tokens here; LLaMA-Factory does not do it",
+             "{truth}：一般成立：带梯度的前向在此对 {batch} 个 token 至少多占 "
              "{recompute_saves}；LLaMA-Factory 没有这样做"},
             {}},
     Wording{"advice-clear-cache-after-save",
@@ -395,14 +395,13 @@ constexpr std::array wordings = {
              "{stage2_offload_host}，有累积时 {stage2_offload_host_more}（可用："
              "{host_limit}）"},
             {}},
-    Wording{
-        "advice-checkpointing-beats-offload",
-        {"{truth}: depends: recomputation saves at least {recompute_saves} at one sequence of "
-         "2048 tokens, optimizer offload {freed_by_offload} a rank here; long sequences want both",
-         "{truth}：视情况而定：一条 2048 个 token 的序列，重计算至少省 "
-         "{recompute_saves}，优化器卸载在此每个 rank 省 "
-         "{freed_by_offload}；长序列两者都要"},
-        {}},
+    Wording{"advice-checkpointing-beats-offload",
+            {"{truth}: depends: recomputation saves at least {recompute_saves} for {batch} "
+             "tokens, optimizer offload {freed_by_offload} a rank here; long sequences want both",
+             "{truth}：视情况而定：{batch} 个 token，重计算至少省 "
+             "{recompute_saves}，优化器卸载在此每个 rank 省 "
+             "{freed_by_offload}；长序列两者都要"},
+            {}},
     Wording{"advice-checkpointing-before-deepspeed",
             {"{truth}: gradient checkpointing and offload do not know of each other; the order "
              "switches nothing off",
@@ -453,9 +452,10 @@ constexpr std::array wordings = {
             {}},
     Wording{
         "advice-padding",
-        {"{truth}: plausible: activations and logits grow with the padded length; at 2048 tokens "
+        {"{truth}: plausible: activations and logits grow with the padded length; at {batch} "
+         "tokens "
          "recomputation decides over {recompute_saves} here; not a matter of DeepSpeed",
-         "{truth}：有可能：激活和 logits 随填充后的长度增长；2048 个 token 时重计算在此关系到 "
+         "{truth}：有可能：激活和 logits 随填充后的长度增长；{batch} 个 token 时重计算在此关系到 "
          "{recompute_saves}；与 DeepSpeed 无关"},
         {}},
     Wording{"advice-stage-2-faster",

@@ -281,6 +281,7 @@ constexpr std::array shared_phrases = {
     Phrase{"term.update_copies", {"copies for the update", "更新时的副本"}},
     Phrase{"term.gathered_module", {"one gathered module", "收集的单个模块"}},
     Phrase{"term.set_up", {"set-up's own buffers", "初始化的临时缓冲"}},
+    Phrase{"term.flat_on_host", {"weights made flat on the host", "在主机上展平的权重"}},
     Phrase{"term.whole_model", {"the whole model before it is split", "切分前的整个模型"}},
     Phrase{"term.context", {"context and libraries", "上下文与库"}},
     Phrase{"term.allocator", {"what the allocator wastes", "分配器浪费"}},
@@ -330,6 +331,8 @@ constexpr std::array shared_phrases = {
     Phrase{"nodes.such", {"such nodes: nodes:", "个这样的节点上运行：nodes:"}},
     Phrase{"nodes.on", {"on", "在"}},
     Phrase{"nodes.in-file", {"in the machine file,", "（写在机器文件里），"}},
+    Phrase{"fails.first",
+           {"; it fails first there, and would need the most", "；首先在此失败，需求最大的是"}},
     Phrase{"no-cure",
            {"nothing in the table of stage, offload, recomputation and micro-batch fits",
             "stage、卸载、重计算、微批的所有组合都放不下"}},
@@ -359,6 +362,9 @@ constexpr std::array shared_phrases = {
     Phrase{"alternatives.underkeel",
            {"What fits, with Underkeel (the smallest change first; each was planned):",
             "Underkeel 下可行的方案（改动最小的在前，均已规划验证）："}},
+    Phrase{"alternatives.may-fit",
+           {"What may fit and is not sure to (the smallest change first; sizes at most):",
+            "可能放得下、但不能确定的方案（改动最小的在前；均按最多计）："}},
     Phrase{
         "alternatives.header",
         {"  stage      offl.opt offl.par recomp.  micro x steps    device    margin      host    "

@@ -27,11 +27,11 @@ constexpr std::array wordings = {
              "`{key}` 为 {value}：{why}；估算没有计入它，因此不能证明放得下"},
             {"measure a few steps with it; without the key the figures are those of the run",
              "请带上它实测几步；去掉该键时估算才对应该训练"}},
-    Wording{
-        "deepspeed-does-not-fit",
-        {"does not fit: {space} {phase} needs at least {low}, {limit} are there; largest: {terms}",
-         "放不下：{space}在{phase}至少需要 {low}，只有 {limit}；最大的几项：{terms}"},
-        {"{cure}", "{cure}"}},
+    Wording{"deepspeed-does-not-fit",
+            {"does not fit: {space} {phase} needs at least {low}, {limit} are there; largest: "
+             "{terms}{most}",
+             "放不下：{space}在{phase}至少需要 {low}，只有 {limit}；最大的几项：{terms}{most}"},
+            {"{cure}", "{cure}"}},
     Wording{"deepspeed-fits",
             {"fits: {space} is the tightest, {phase}, with {low} to {high} of {limit}; {margin} "
              "are left; "
@@ -79,11 +79,10 @@ constexpr std::array wordings = {
         {}},
     Wording{
         "rounding-may-not-fit",
-        {"host memory fits with {before} at most of {limit}, but torch rounds page-locked blocks "
-         "up to "
-         "powers of two: {rounded} then",
-         "主机内存最多 {before}，现有 {limit}，可以放下；但 torch 会把锁页块上取整到二的幂：届时为 "
-         "{rounded}"},
+        {"{before} at most of {limit} would do for {space} {phase}, but torch rounds page-locked "
+         "blocks up to powers of two: {rounded} then",
+         "{space}在{phase}最多 {before}，现有 {limit}，本可放下；但 torch "
+         "会把锁页块上取整到二的幂：届时为 {rounded}"},
         {"PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:1 in a torch that has it, or "
          "\"pin_memory\": false, which is slower",
          "在支持的 torch 中设 PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:1，或用较慢的 "

@@ -36,7 +36,7 @@ constexpr Saying sayings[] = {
     {"advice-smaller-bucket-no-overlap",
      "Make reduce_bucket_size smaller and switch overlap_comm off.", "2.0 GB"},
     {"advice-prefetch-is-default", "Set stage3_prefetch_bucket_size to 5e7.", "100 MB"},
-    {"advice-live-is-default", "Use stage3_max_live_parameters 1e9.", "2.4 GB"},
+    {"advice-live-is-default", "Use stage3_max_live_parameters 1e9.", "2.3 GB"},
     {"advice-sub-group-is-default", "sub_group_size 1e9 works for me.", "default"},
     {"advice-overlap-is-default", "overlap_comm: true is recommended.", "second bucket, 1.0 GB"},
     {"advice-reduce-scatter-is-default", "Set reduce_scatter explicitly.", "1.0 GB"},
@@ -167,6 +167,34 @@ TEST(Advice, IsFoundInConfigsThatFollowIt) {
   for (const std::string_view id : expected) EXPECT_FALSE(found(diagnosis, id).empty()) << id;
 }
 
+TEST(Advice, OnCheckpointingIsNotTakenForOneOfASave) {
+  Files files;
+  files.write("answer.txt", "Use gradient checkpointing, it saves memory.");
+
+  EXPECT_TRUE(found(files.diagnose(), "advice-checkpointing-room-for-save").empty());
+}
+
+TEST(Advice, ThatNamesAnErrorWithoutFiguresIsNoLogOfIt) {
+  Files files;
+  files.write("answer.txt", "If you see CUDA out of memory, use a smaller model.");
+
+  EXPECT_TRUE(found(files.diagnose(), "log-out-of-memory").empty());
+}
+
+TEST(Advice, OnActivationsIsAnsweredForTheBatchOfTheRun) {
+  Files files;
+  files.write("model.json", model_json(llama_7b));
+  files.write("train.yaml",
+              "stage: sft\nfinetuning_type: full\nbf16: true\ncutoff_len: 512\n"
+              "per_device_train_batch_size: 4\n");
+  files.write("ds_config.json",
+              R"({"activation_checkpointing": {}, "zero_optimization": {"stage": 3}})");
+
+  const std::string text = says(files.diagnose(), "advice-activation-checkpointing");
+
+  EXPECT_NE(text.find("for 4 x 512 tokens here"), std::string::npos) << text;
+}
+
 TEST(Advice, SaysNothingOfAConfigWithoutIt) {
   Files files;
   files.write("ds_config.json", R"({"train_batch_size": 1, "zero_optimization": {"stage": 3,
@@ -213,6 +241,12 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
     const double stage2_offload = 2 * psi + 1e9 + 2 * largest + 8 * largest + (ranks > 1 ? 1e9 : 0);
     // Of the host's 18 bytes a parameter the moments are not page-locked.
     const double pinned = 10 * psi + 2 * largest * ranks;
+    stage_3.overlap_comm = true;
+    const Forecast state = deepspeed_memory({.sizes = sizes,
+                                             .settings = stage_3,
+                                             .ranks = ranks,
+                                             .ranks_on_node = ranks,
+                                             .has_process = false});
     DeepspeedSettings with_auto;
     with_auto.param_persistence = 10 * width;
     const std::pair<const char*, double> expected[] = {
@@ -231,7 +265,7 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
         {"advice-stage-2-offload-enough", 18 * psi + 2 * largest * ranks},
         {"advice-swap", 8 * psi},
         {"advice-model-save-collects", 2 * largest},
-        {"advice-live-is-default", 2 * std::min(psi, 1e9 + 5e7 + largest)},
+        {"advice-live-is-default", term_bytes(state, Phase::step, Space::device, "live")},
         {"advice-gather-needed-for-checkpoint", 2 * psi},
         {"advice-gather-cures-first-step", 2 * largest},
         {"advice-buckets-too-large", 1e9},
