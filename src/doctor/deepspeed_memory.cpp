@@ -3,7 +3,9 @@
 #include "doctor/deepspeed_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,7 @@ class Model {
         psi_(run.sizes.trainable),
         share_(share_of(run)),
         element_(s_.is_16_bit ? 2 : 4),
+        sent_(sent_bytes(s_)),
         many_(run.ranks > 1) {}
 
   Forecast forecast() const {
@@ -94,7 +97,7 @@ class Model {
   void add_resident_gradients(Holding& holding) const {
     if (s_.stage != 3) return;
     if (s_.optimizer == Offload::none) holding.add("gradients", s_.gradient_bytes * share_);
-    if (s_.contiguous_gradients) holding.add("bucket", element_ * s_.reduce_bucket);
+    if (s_.contiguous_gradients) holding.add("bucket", sent_ * s_.reduce_bucket);
   }
 
   Holding loaded() const {
@@ -134,7 +137,7 @@ class Model {
   double stage3_buffers() const {
     const bool offloads = s_.optimizer != Offload::none;
     const double gradients = offloads ? 0 : s_.gradient_bytes * share_;
-    const double bucket = s_.contiguous_gradients ? element_ * s_.reduce_bucket : 0;
+    const double bucket = s_.contiguous_gradients ? sent_ * s_.reduce_bucket : 0;
     // Received from the host, and copied once more.
     const double alone =
         (s_.parameters != Offload::none ? 2 : 1) * element_ * run_.sizes.largest_tensor;
@@ -148,7 +151,7 @@ class Model {
     const bool reduces_after = s_.stage == 1 && !s_.overlap_comm && !s_.uses_bf16_optimizer;
     Holding turn = resting(has_moments);
     add_gradients(turn, !reduces_after);
-    if (!reduces_after && s_.stage == 1) {
+    if (!reduces_after && s_.stage == 1 && !s_.uses_bf16_optimizer) {
       add_copies(
           turn,
           {.elements = s_.reduce_bucket, .largest = run_.sizes.largest_trainable, .count = 2});
@@ -158,11 +161,20 @@ class Model {
     // The gradient of the embedding is the last one, when no activations are left.
     turn.add("gradient_in_work", 0, element_ * gradient_in_work());
     consider(worst, turn);
+    if (s_.uses_bf16_optimizer) {
+      // A group of its f32 gradients is sent at a time, once the backward pass is over; all may be one.
+      Holding sending = resting(has_moments);
+      add_gradients(sending, true);
+      sending.add("bucket_copy", 0, sent_ == 4 ? 0 : sent_ * psi_);
+      consider(worst, sending);
+    }
     if (reduces_after) consider_reductions_of_stage1(worst, has_moments);
     if (s_.stage == 0 && many_) {
       Holding reduction = resting(has_moments);
       add_gradients(reduction, true);
-      reduction.add("bucket_copy", element_ * std::min(psi_, stage0_flatten_elements));
+      const double flat = std::min(psi_, stage0_flatten_elements);
+      reduction.add("bucket_copy", element_ * flat);
+      if (casts()) reduction.add("bucket_cast", sent_ * flat);
       consider(worst, reduction);
     }
     if (s_.stage == 2)
@@ -280,7 +292,7 @@ class Model {
   void add_copies(Holding& holding, const Reduction& reduction) const {
     // Of state alone all that a bucket may hold.
     const double elements = is_state_alone() ? s_.reduce_bucket : reduction.elements;
-    const double copy = element_ * std::min(elements, s_.reduce_bucket);
+    const double copy = (s_.stage == 3 ? sent_ : element_) * std::min(elements, s_.reduce_bucket);
     const double largest = std::ceil(reduction.largest / (s_.stage == 3 ? run_.ranks : 1));
     if (s_.stage == 3) {
       // One gradient that divides evenly is reduced from where it is.
@@ -289,6 +301,8 @@ class Model {
     } else if (many_ && s_.reduce_scatter) {
       holding.add("bucket_copy", 0, copy);
     }
+    // The bucket of stage 3 is of the type that is sent; what goes alone and what comes back is not.
+    if (casts()) holding.add("bucket_cast", 0, (s_.stage == 3 ? element_ : sent_) * elements);
     if (s_.optimizer == Offload::none) return;
     // At stage 3 the gradient is there once more, and its norm is taken piece by piece.
     holding.add("gradient_checks", 0,
@@ -296,6 +310,9 @@ class Model {
                                     norm_bytes * std::min(largest, norm_piece_elements)
                               : norm_bytes * largest);
   }
+
+  /// Whether gradients are sent in a type that is not theirs.
+  bool casts() const { return sent_ != element_; }
 
   // --- gradients ---
 
@@ -393,7 +410,7 @@ class Model {
 
   const DeepspeedRun& run_;
   const DeepspeedSettings& s_;
-  double psi_, share_, element_;
+  double psi_, share_, element_, sent_;
   bool many_;
 };
 
@@ -405,6 +422,32 @@ double persistent_device_bytes(const DeepspeedRun& run) {
   model.add_weights(holding);
   model.add_persistent(holding);
   return holding.low() + model.state_bytes();
+}
+
+Reserved reserved_bytes(const Forecast& forecast) {
+  constexpr std::array<std::string_view, 5> passing = {"set_up", "update_copies", "gradient_checks",
+                                                       "bucket_copy", "bucket_cast"};
+  std::array<double, passing.size()> cached = {};
+  Reserved reserved;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    const auto& holding = forecast.at(static_cast<Phase>(p), Space::device);
+    if (!holding) continue;
+    Range held;
+    for (const Term& term : holding->terms) {
+      if (term.name == "context" || term.name == "allocator") continue;
+      held.low += term.low_bytes;
+      held.high += term.high_bytes;
+      const auto at = std::find(passing.begin(), passing.end(), term.name);
+      if (at == passing.end()) continue;
+      double& most = cached[static_cast<std::size_t>(at - passing.begin())];
+      most = std::max(most, term.high_bytes);
+    }
+    reserved.peak = {std::max(reserved.peak.low, held.low),
+                     std::max(reserved.peak.high, held.high)};
+  }
+  reserved.most = (1 + allocator_waste) * reserved.peak.high +
+                  std::accumulate(cached.begin(), cached.end(), 0.0);
+  return reserved;
 }
 
 Forecast deepspeed_memory(const DeepspeedRun& run) {

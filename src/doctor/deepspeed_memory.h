@@ -14,6 +14,15 @@ double persistent_device_bytes(const DeepspeedRun& run);
 /// All phases. Limits are those given; the verdict is left unknown.
 Forecast deepspeed_memory(const DeepspeedRun& run);
 
+/// Device memory of a rank as torch's allocator has it, in bytes, without the context: the highest peak of what is
+/// allocated, and the most that is reserved where memory is plenty. The cache keeps blocks that came and went and may have
+/// no use for them.
+struct Reserved {
+  Range peak;
+  double most = 0;
+};
+Reserved reserved_bytes(const Forecast& forecast);
+
 /// NVMe of a node, in bytes; 0 when nothing lies there.
 double nvme_bytes(const DeepspeedRun& run);
 

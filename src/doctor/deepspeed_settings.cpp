@@ -67,6 +67,9 @@ void read_precision(const Value& config, const std::optional<RunFacts>& run,
   const std::string type = text_at(config, "data_types.grad_accum_dtype").value_or("");
   const bool in_f32 = type == "fp32" || type == "float32" || type == "float";
   settings.gradient_bytes = in_f32 || !settings.is_16_bit ? 4 : 2;
+  const std::string sent = lower_case(text_at(config, "communication_data_type").value_or(""));
+  if (sent == "fp32") settings.communication_bytes = 4;
+  if (sent == "fp16" || sent == "bf16" || sent == "bfp16") settings.communication_bytes = 2;
   settings.uses_bf16_optimizer =
       settings.stage == 1 && bf16 && in_f32 && settings.optimizer == Offload::none;
 }
@@ -76,6 +79,10 @@ void read_precision(const Value& config, const std::optional<RunFacts>& run,
 std::string_view name_of(Offload offload) {
   constexpr std::string_view names[] = {"none", "cpu", "nvme"};
   return names[static_cast<std::size_t>(offload)];
+}
+
+double sent_bytes(const DeepspeedSettings& settings) {
+  return settings.communication_bytes.value_or(settings.is_16_bit ? 2 : 4);
 }
 
 DeepspeedSettings settings_of(const Value& config, const std::optional<RunFacts>& run,

@@ -29,8 +29,9 @@ struct DeepspeedSettings {
   double max_live = 1e9;
   double max_reuse_distance = 1e9;
   double sub_group = 1e9;
-  double gradient_bytes = 2;  // of grad_accum_dtype
-  double buffer_count = 4;    // of the optimizer on NVMe
+  double gradient_bytes = 2;                  // of grad_accum_dtype
+  std::optional<double> communication_bytes;  // of communication_data_type; none: as the gradients
+  double buffer_count = 4;                    // of the optimizer on NVMe
   double parameter_buffer_count = 5;
   double parameter_buffer = 1e8;
   bool pins_memory = true;
@@ -38,6 +39,8 @@ struct DeepspeedSettings {
   bool uses_bf16_optimizer = false;  // BF16_Optimizer: a gradient buffer of the whole model in f32
 };
 
+/// Of an element of a gradient as it is sent.
+double sent_bytes(const DeepspeedSettings& settings);
 /// `width` is the model's hidden size, for "auto"; 0 when it is not known. `run` says what bf16 and fp16 "auto" become.
 DeepspeedSettings settings_of(const spec::Value& config, const std::optional<RunFacts>& run,
                               std::int64_t width);

@@ -10,9 +10,9 @@
 
 namespace underkeel::doctor {
 
-/// Context, library workspaces and NCCL's buffers of a rank: 1.2 to 1.4 GB on a H200, 1.8 GB after a save
+/// Context, library workspaces and NCCL's buffers of a rank: 1.2 to 1.4 GB on a H200, 1.80 GB in and after a save
 /// (bench/results/2026-11-deepspeed-gpu-peaks.md); less on smaller cards, by general experience.
-inline constexpr Range context_bytes = {0.4e9, 1.8e9};
+inline constexpr Range context_bytes = {0.4e9, 1.81e9};
 
 struct DeepspeedRun {
   const ModelSizes& sizes;

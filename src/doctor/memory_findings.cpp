@@ -70,9 +70,11 @@ Range held(const Forecast& forecast, Phase phase, Space space) {
   return range;
 }
 
+/// What is held throughout: without a gradient that is looked through, which is work.
 Holding without_process(Holding holding) {
   std::erase_if(holding.terms, [](const Term& term) {
-    return is_of_process(term) || term.name == "activations" || term.name == rounding_term;
+    return is_of_process(term) || term.name == "activations" || term.name == "gradient_checks" ||
+           term.name == rounding_term;
   });
   return holding;
 }
@@ -98,6 +100,23 @@ std::optional<Phase> where_rounding_decides(const Forecast& forecast, Space spac
   return worst;
 }
 
+/// What the driver shows of a rank beside what its tensors take.
+template <class Tell>
+void tell_reserved(const MemoryCase& memory, const Forecast& forecast, const Tell& tell) {
+  if (memory.uncounted) return;
+  const Reserved reserved = reserved_bytes(forecast);
+  if (memory.limits.device && reserved.peak.low > *memory.limits.device) return;
+  // Of a card that is smaller the cache gives back what it can.
+  const double most =
+      memory.limits.device
+          ? std::max(reserved.peak.high, std::min(reserved.most, *memory.limits.device))
+          : reserved.most;
+  tell("device-reserved", Severity::info, Certainty::estimate,
+       {{"peak", span_of(reserved.peak)},
+        {"reserved", amount(most)},
+        {"context", span_of(context_bytes)}});
+}
+
 /// Communication buffers of a rank; `tell` takes a finding's parts.
 template <class Tell>
 void tell_buckets(const MemoryCase& memory, const Forecast& state, const Tell& tell) {
@@ -105,7 +124,7 @@ void tell_buckets(const MemoryCase& memory, const Forecast& state, const Tell& t
   const auto step = [&](std::string_view name) {
     return term_bytes(state, Phase::step, Space::device, name);
   };
-  const double bucket = step("bucket"), copy = step("bucket_copy");
+  const double bucket = step("bucket"), copy = step("bucket_copy") + step("bucket_cast");
   if (bucket + copy <= 0) return;
   if (s.stage == 0)
     return tell("all-reduce-copy", Severity::info, Certainty::exact, {{"copy", amount(copy)}});
@@ -123,7 +142,10 @@ void tell_buckets(const MemoryCase& memory, const Forecast& state, const Tell& t
         {"both", amount(bucket + copy)},
         {"elements", fmt::format("{:.0f}", s.reduce_bucket)},
         {"auto_elements", fmt::format("{:.0f}", auto_elements)},
-        {"auto", amount((s.is_16_bit ? 2 : 4) * auto_elements)},
+        {"auto", amount((s.stage == 3  ? sent_bytes(s)
+                         : s.is_16_bit ? 2
+                                       : 4) *
+                        auto_elements)},
         {"do", s.reduce_bucket > auto_elements ? "\"reduce_bucket_size\": " + smaller : ""}});
 }
 
@@ -235,10 +257,14 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
     return term_bytes(state, phase, Space::device, name);
   };
 
+  const Holding step = without_process(*state.at(Phase::step, Space::device));
+  const double checks = device(Phase::step, "gradient_checks");
   tell("device-state", Severity::info, Certainty::estimate,
-       {{"step", amount(held(state, Phase::step, Space::device).high)},
+       {{"step", amount(step.high())},
         {"update", amount(held(state, Phase::update, Space::device).high)},
-        {"terms", largest_terms(without_process(*state.at(Phase::step, Space::device)), 6)}});
+        {"terms", largest_terms(step, 6)},
+        {"checks", checks > 0 ? "@[state.checks] " + amount(checks) : ""}});
+  tell_reserved(memory, forecast, tell);
 
   // The moments appear at the first update; on a resume they are there in the first forward pass.
   if (s.stage >= 1 && s.optimizer == Offload::none) {

@@ -70,13 +70,19 @@ constexpr std::array wordings = {
              "没有给出机器：每个 rank 需要 {low} 到 {high} 设备内存；最大的几项：{terms}"},
             {"give --hardware hardware.yaml, or --memory device=80GiB,host=512GiB",
              "请给出 --hardware hardware.yaml，或 --memory device=80GiB,host=512GiB"}},
-    Wording{
-        "device-state",
-        {"before activations and context a rank holds up to {step} in forward and backward "
-         "({terms}) and "
-         "{update} in the update",
-         "不计激活与上下文，每个 rank 在前向与反向中最多持有 {step}（{terms}），更新时 {update}"},
-        {}},
+    Wording{"device-state",
+            {"before activations and context a rank holds up to {step} in forward and backward "
+             "({terms}{checks}) and {update} in the update",
+             "不计激活与上下文，每个 rank 在前向与反向中最多持有 {step}（{terms}{checks}），更新时 "
+             "{update}"},
+            {}},
+    Wording{"device-reserved",
+            {"what a rank allocates has its peak at {peak}; nvidia-smi shows more: torch's cache "
+             "reserves up to {reserved} where memory is plenty, and gives back what it can when "
+             "it is short; beside that, context and libraries take {context}",
+             "每个 rank 已分配内存的峰值为 {peak}；nvidia-smi 显示得更多：内存充裕时 torch "
+             "的缓存最多保留 {reserved}，不足时归还能归还的部分；上下文与库另占 {context}"},
+            {}},
     Wording{
         "rounding-may-not-fit",
         {"{before} at most of {limit} would do for {space} {phase}, but torch rounds page-locked "

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "doctor/shapes.h"
+#include "spec/yaml_reader.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -228,6 +229,60 @@ TEST(ModelSizes, CountAdapters) {
   const ModelSizes sizes = sizes_of(llama_2_7b(), run);
   EXPECT_EQ(sizes.trainable, 19988480.0);
   EXPECT_EQ(sizes.frozen, 6738415616.0);
+}
+
+struct Sending {
+  std::string type;  // of communication_data_type; empty: not given
+  std::string zero;
+  double ranks;
+  double bucket_gb, copy_gb, cast_gb;
+};
+
+/// A bucket of 5e8 elements, and what is made of it in the type that is sent.
+TEST(DeepspeedMemory, CountsGradientsInTheTypeThatIsSent) {
+  const Sending sendings[] = {
+      {"", R"("stage": 2)", 8, 1, 1, 0},     {"bf16", R"("stage": 2)", 8, 1, 1, 0},
+      {"fp32", R"("stage": 2)", 8, 1, 1, 2}, {"FP32", R"("stage": 1)", 8, 1, 1, 2},
+      {"fp32", R"("stage": 3)", 8, 2, 2, 1}, {"", R"("stage": 3)", 8, 1, 1, 0},
+      {"fp32", R"("stage": 0)", 8, 0, 1, 2}, {"", R"("stage": 0)", 8, 0, 1, 0},
+  };
+  for (const Sending& sending : sendings) {
+    const std::string type =
+        sending.type.empty() ? "" : R"("communication_data_type": ")" + sending.type + R"(", )";
+    const auto config = spec::read_yaml(
+        fmt::format(R"({{{}"bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})", type,
+                    sending.zero),
+        "config");
+    DeepspeedRun run = run_of(sizes_of_llama_2(), {.ranks = sending.ranks});
+    run.settings = settings_of(*config, {}, 4096);
+
+    const Forecast forecast = deepspeed_memory(run);
+
+    EXPECT_NEAR(term_gb(forecast, Phase::step, "bucket"), sending.bucket_gb, 0.01) << type;
+    EXPECT_NEAR(term_gb(forecast, Phase::step, "bucket_copy"), sending.copy_gb, 0.01) << type;
+    EXPECT_NEAR(term_gb(forecast, Phase::step, "bucket_cast"), sending.cast_gb, 0.01)
+        << type << sending.zero;
+  }
+}
+
+/// BF16_Optimizer holds its gradients in f32 and sends them in bf16, unless fp32 is asked for.
+TEST(DeepspeedMemory, CountsTheCastOfBf16Optimizer) {
+  for (const auto& [type, cast_gb] : {std::pair{"bf16", 13.5}, std::pair{"fp32", 0.0}}) {
+    const auto config = spec::read_yaml(
+        fmt::format(R"({{"communication_data_type": "{}", "bf16": {{"enabled": true}},
+            "data_types": {{"grad_accum_dtype": "fp32"}}, "zero_optimization": {{"stage": 1}}}})",
+                    type),
+        "config");
+    DeepspeedRun run = run_of(sizes_of_llama_2(), {.ranks = 8});
+    run.settings = settings_of(*config, {}, 4096);
+    ASSERT_TRUE(run.settings.uses_bf16_optimizer);
+
+    const Forecast forecast = deepspeed_memory(run);
+
+    EXPECT_NEAR(term_gb(forecast, Phase::step, "bucket_copy"), cast_gb, 0.1) << type;
+    // Weights, gradients in both types, and a share of the state.
+    EXPECT_NEAR(high_gb(forecast, Phase::step), 13.48 + 6 * 6.738 + 12 * 6.738 / 8 + cast_gb, 0.1);
+  }
 }
 
 }  // namespace
