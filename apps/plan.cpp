@@ -36,6 +36,7 @@ struct Words {
   std::string fit;  // --fit, as written
   bool json = false;
   bool listing = false;
+  bool whole_listing = false;  // each operation on a line of its own
   std::string html;
 };
 
@@ -149,7 +150,8 @@ Result<void> run(const Words& words) {
     UK_TRY_VOID(write_page(files, words.html, plan_page(made, words.plan), page_beginning));
   }
   if (words.listing) {
-    std::fputs(plan::listing(plan).c_str(), stdout);
+    const std::string text = words.whole_listing ? plan::listing(plan) : plan::folded_listing(plan);
+    std::fputs(text.c_str(), stdout);
   } else if (words.json) {
     std::fputs(render::plan_json(plan, made.outlook).c_str(), stdout);
   } else {
@@ -182,8 +184,14 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   add_plan_flags(*command, words->plan);
   CLI::Option* json = command->add_flag("--json", words->json, "print one JSON object");
   CLI::Option* listing =
-      command->add_flag("--listing", words->listing, "print every operation of the plan")
+      command
+          ->add_flag("--listing", words->listing,
+                     "print the operations of the plan, those of equal layers once")
           ->excludes(json);
+  command
+      ->add_flag("--all", words->whole_listing,
+                 "with --listing: each operation on a line of its own")
+      ->needs(listing);
   CLI::Option* html = command->add_option(
       "--html", words->html, "also write a page with pictures of memory and lanes (see report)");
   CLI::Option* fit =

@@ -253,18 +253,6 @@ TEST(CommandLine, TrainRefusesWhatDoesNotFitBeforeAnythingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(run.output));
 }
 
-TEST(CommandLine, PrintsTheListingOfThePlan) {
-  const auto run = test::complete_case("tied_head", {.with_weights = false});
-
-  const Ran ran = run_underkeel("plan " + run.run_file.string() + " --ranks 2 --listing");
-
-  EXPECT_EQ(ran.exit_code, 0);
-  EXPECT_THAT(ran.out, HasSubstr("micro.only"));
-  EXPECT_EQ(
-      run_underkeel("plan " + run.run_file.string() + " --listing --memory device=1MiB").exit_code,
-      2);
-}
-
 TEST(CommandLine, InspectEndsWithTwoWhenAFileIsWrong) {
   const test::TemporaryFolder folder;
   test::write_model_folder(folder.path(), test::tiny_model_json());

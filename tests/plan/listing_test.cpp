@@ -130,9 +130,10 @@ TEST(Listing, AWholePlanStartsWithWhatItHolds) {
                        "lanes: compute, collective, save copy, save disk\n"
                        "shape classes: 8 rows\n"))
       << text;
-  EXPECT_NE(text.find("  layers.0                       256           128  f32 shard  f32 shard  -"
-                      "          f32 shard  yes\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("  layers.0                       256           128  f32 shard   f32 shard   -"
+                "           f32 shard   yes\n"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("  update        device         4.0 KiB at 0001 update layers.0: weights 1.0 "
                       "KiB, gradients 3.0 KiB\n"),
