@@ -29,6 +29,9 @@ using plan::MemorySpace;
 // Plans in full of one answer, once there is one: each takes time that grows with the layers.
 constexpr std::int64_t most_plans = 24;
 
+// A row that takes this much longer than the first is no answer to what is fastest, whatever memory it leaves.
+constexpr double slowest_row = 1.5;
+
 constexpr std::array<std::string_view, 4> knobs = {"recompute", "micro-batch", "ZeRO stage",
                                                    "gather ahead"};
 
@@ -98,6 +101,10 @@ class BestFitSearch {
     if (found.rows.empty()) name_what_the_disk_refused(order, found);
     if (found.rows.empty() && !found.smallest) name_smallest(found);
     hold_against_neighbours(found);
+    if (!found.rows.empty())
+      std::erase_if(found.rows,
+                    [longest_s = slowest_row * found.rows.front().times.step_s](
+                        const FittingRun& row) { return row.times.step_s > longest_s; });
     for (FittingRun& row : found.rows) row.choices = choices_of(row);
     return found;
   }
@@ -131,9 +138,10 @@ class BestFitSearch {
       while (!order.empty() && next.size() < most_fitting_runs) {
         const Estimate& one = *order.front();
         order = order.subspan(1);
-        if (rows.size() == most_fitting_runs &&
-            one.times.step_s * (1 - time_tolerance) > rows.back().times.step_s)
-          continue;
+        const double least_s = one.times.step_s * (1 - time_tolerance);
+        if (rows.size() == most_fitting_runs && least_s > rows.back().times.step_s) continue;
+        if (!rows.empty() && least_s > slowest_row * rows.front().times.step_s) continue;
+        if (is_idle_gathering(one)) continue;
         may_be_faster = true;
         if (!is_surpassed(one, rows)) next.push_back(&one);
       }
@@ -159,14 +167,16 @@ class BestFitSearch {
     return count;
   }
 
-  /// Plans in full all that may fit and differs from the first row in one knob. Estimates of times may be wrong by more than
-  /// is between two settings: what proves faster goes first, and its neighbours are planned in turn.
+  /// Plans in full all that may fit and differs from the first row in one knob, but for what is far slower. Estimates of
+  /// times may be wrong by more than is between two settings: what proves faster goes first, and its neighbours are planned
+  /// in turn.
   void hold_against_neighbours(BestFit& found) {
     std::vector<const Estimate*> asked;
     while (!found.rows.empty()) {
       std::vector<const Estimate*> wanted;
       for (const Estimate& one : estimates_)
-        if (one.may_fit && planned_with(one.settings) == nullptr &&
+        if (one.may_fit && !is_told_by_estimate(one, found.rows.front().times) &&
+            planned_with(one.settings) == nullptr &&
             differ_in_one(found.rows.front().settings, one.settings) &&
             std::find(asked.begin(), asked.end(), &one) == asked.end())
           wanted.push_back(&one);
@@ -185,6 +195,30 @@ class BestFitSearch {
 
   std::optional<DiskUse> disk_use(const spec::RunConfig& run) const {
     return ask_disk_ ? ask_disk_(run) : std::nullopt;
+  }
+
+  /// Whether it fits in any case and is far slower than `first` in any case.
+  bool is_told_by_estimate(const Estimate& one, const StepTimes& first) const {
+    plan::Plan most = one.sizes;
+    for (std::int64_t& size_bytes : most.layout.size_bytes)
+      size_bytes += static_cast<std::int64_t>(memory_tolerance * static_cast<double>(size_bytes));
+    return one.may_fit && one.times.step_s * (1 - time_tolerance) > slowest_row * first.step_s &&
+           !shortage_of(most, room_);
+  }
+
+  /// Whether it gathers further ahead than a setting that is the same else, and by their estimates gains nothing. (Beside
+  /// the first row it is planned all the same.)
+  bool is_idle_gathering(const Estimate& one) const {
+    return std::any_of(estimates_.begin(), estimates_.end(), [&](const Estimate& other) {
+      return &other != &one && other.may_fit &&
+             differ_in("gather ahead", one.settings, other.settings) &&
+             other.settings.evaluation_batch == one.settings.evaluation_batch &&
+             other.times.step_s <= one.times.step_s &&
+             needs_no_more(other.sizes.layout.size_bytes, one.sizes.layout.size_bytes) &&
+             (&other < &one ||  // of the same figures the first
+              other.times.step_s < one.times.step_s ||
+              other.sizes.layout.size_bytes != one.sizes.layout.size_bytes);
+    });
   }
 
   /// Whether one of `rows` is faster in any case and needs no more than is estimated.
@@ -363,10 +397,11 @@ class BestFitSearch {
         any_may_fit = any_may_fit || may_fit;
         any_is_faster = any_is_faster || (planned != nullptr && may_fit &&
                                           is_longer(row.times.step_s, planned->run.times.step_s));
-        all_planned = all_planned && (planned != nullptr || !may_fit);
+        all_planned = all_planned &&
+                      (planned != nullptr || !may_fit || is_told_by_estimate(other, row.times));
         choice.alternatives.push_back(
             {knob_text(knob, other.settings),
-             planned != nullptr ? effect(*planned, row.times) : effect(other)});
+             planned != nullptr ? effect(*planned, row.times) : effect(other, row.times)});
       }
       if (choice.alternatives.empty()) continue;
       choice.reason = !any_may_fit    ? "no other fits with the rest as it is"
@@ -384,7 +419,9 @@ class BestFitSearch {
   }
 
   /// Of what was not planned in full: its estimated time may be wrong by more than it differs.
-  std::string effect(const Estimate& other) const {
+  std::string effect(const Estimate& other, const StepTimes& own) const {
+    if (is_told_by_estimate(other, own))
+      return fmt::format("step about {:.0f}% longer", 100 * (other.times.step_s / own.step_s - 1));
     if (other.may_fit) return "may fit; not planned in full";
     const auto shortage = shortage_of(other.sizes, room_);
     UK_CHECK(shortage.has_value(), "what may not fit is short of something");

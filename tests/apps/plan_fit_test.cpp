@@ -157,6 +157,27 @@ TEST(PlanFit, ListsEachResultOnce) {
       EXPECT_NE(figures_of(rows[i]), figures_of(rows[j])) << rows[i]["changes"];
 }
 
+TEST(PlanFit, PlansNothingInFullThatIsFarSlower) {
+  const auto run = complete_case("one_big_batch", {.with_weights = false});
+  const auto machine = run.folder / "eight_nodes.yaml";
+  write_text(machine, "nodes: 8\ngpus_per_node: 8\ngpu_mem_gib: 80\nhost_ram_gib: 1024\n");
+
+  for (const int accumulation : {8, 120, 720}) {
+    const Ran ran = run_underkeel("plan " + run.run_file.string() + " --ranks 64 --hardware " +
+                                  machine.string() +
+                                  " --fit device=80GiB --json per_device_train_batch_size=1 "
+                                  "gradient_accumulation_steps=" +
+                                  std::to_string(accumulation));
+    ASSERT_EQ(ran.exit_code, 0) << ran.error;
+    const Json found = Json::parse(ran.out);
+    EXPECT_LE(found["planned"].get<int>(), 20) << accumulation;
+    const Json& rows = found["rows"];
+    ASSERT_FALSE(rows.empty());
+    EXPECT_LE(rows.back()["step_s"].get<double>(), 1.5 * rows[0]["step_s"].get<double>());
+    EXPECT_THAT(rows[0]["decisions"].dump(), HasSubstr("step about 63% longer"));
+  }
+}
+
 TEST(PlanFit, CountsEvaluationsToTheEnd) {
   const Squeezed squeezed;
   const std::string evaluating =
