@@ -10,6 +10,7 @@
 
 #include "disk_need.h"
 #include "io/file.h"
+#include "io/model_files.h"
 #include "planner/planner.h"
 #include "simulate/simulate.h"
 #include "train/choose_gpu.h"
@@ -132,6 +133,8 @@ Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudge
         fmt::format("{} ranks, one for each GPU of {}", config.ranks, words.hardware));
   take_budgets(budgets, config);
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
+  io::FileSystem files;
+  UK_TRY_VOID(io::refuse_adapters(files, folder.string()));
   UK_TRY(model, spec::read_model_config(folder));
   spec::resolve_auto(config, model.width);
   UK_TRY(machine, described ? Result<spec::HardwareSpec>(*described)

@@ -10,6 +10,7 @@
 #include "doctor/disk_cures.h"
 #include "doctor/own_alternatives.h"
 #include "doctor/own_run.h"
+#include "io/model_files.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "render/render.h"
@@ -59,7 +60,7 @@ class OwnEngine {
                                      .engine = Engine::underkeel,
                                      .file = file_name(),
                                      .slots = {{"what", note}}});
-    if (!inputs_.model) return;
+    if (tell_adapters() || !inputs_.model) return;
     if (can_plan) return plan(readout->run);
     diagnosis_.findings.push_back({.id = "underkeel-machine-unread",
                                    .severity = Severity::warning,
@@ -68,6 +69,24 @@ class OwnEngine {
   }
 
  private:
+  /// Of the folder that the run trains on, which `plan` and `train` refuse then.
+  bool tell_adapters() {
+    if (!inputs_.run || inputs_.model_folder.empty()) return false;
+    io::FileSystem files;
+    const auto refused = io::refuse_adapters(files, inputs_.model_folder.string());
+    if (refused) return false;
+    diagnosis_.underkeel.verdict = Verdict::fails;
+    diagnosis_.findings.push_back({.id = "underkeel-refuses",
+                                   .severity = Severity::error,
+                                   .engine = Engine::underkeel,
+                                   .file = file_name(),
+                                   .key = "model_name_or_path",
+                                   .slots = {{"key", "model_name_or_path"},
+                                             {"what", refused.error().what},
+                                             {"fix", refused.error().fix}}});
+    return true;
+  }
+
   std::string file_name() const {
     return inputs_.run ? inputs_.run->file : inputs_.deepspeed->file;
   }

@@ -130,9 +130,15 @@ constexpr std::array sentences = {
     Text{"the folder holds its weights only as pytorch_model.bin, a pickle, which can run code",
          "文件夹中的权重只有 pytorch_model.bin，即可以执行代码的 pickle"},
     Text{"convert it once: {}", "请用 python 转换一次：{}"},
-    Text{"the folder holds an adapter, not a model", "文件夹中是适配器，不是模型"},
-    Text{"give the base model's folder, and this one as the adapter",
-         "请给出基础模型的文件夹，并把这个文件夹作为适配器"},
+    Text{"the folder holds adapters (`{}`), and merging them into their base is not built yet",
+         "文件夹中有适配器（`{}`），而把它们合并进基座尚未实现"},
+    Text{"merge them with PEFT (merge_and_unload), on a machine whose memory holds the whole base, "
+         "2 bytes a parameter in 16 bit; or, for the base alone, give a folder without adapter "
+         "files",
+         "请用 PEFT（merge_and_unload）合并，机器内存须放得下整个基座（16 位每个参数 2 字节）；"
+         "若只要基座，请给出没有适配器文件的文件夹"},
+    Text{"{} is not used: train, generate and export refuse a folder with adapters",
+         "{} 未被使用：train、generate 和 export 会拒绝带适配器的文件夹"},
     Text{"no weights in the folder", "文件夹中没有权重"},
     Text{"also in {}: {}", "也在 {} 中：{}"},
     Text{"keep one of them: nothing tells which is right", "只保留其中一个：无法判断哪个正确"},

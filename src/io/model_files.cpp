@@ -1,6 +1,7 @@
 #include "io/model_files.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,21 @@ namespace {
 
 // An index is about 100 bytes a tensor; this allows a million of them.
 constexpr std::int64_t longest_index_bytes = 100'000'000;
+// In the order of how much they say.
+constexpr std::array<std::string_view, 3> adapter_files = {
+    "adapter_model.safetensors", "adapter_model.bin", "adapter_config.json"};
+
+tl::unexpected<Error> holds_adapters(std::string_view name, const std::string& folder) {
+  return fail(ErrorCode::unsupported,
+              fmt::format("the folder holds adapters (`{}`), and merging them into their base is "
+                          "not built yet",
+                          name),
+              folder,
+              "merge them with PEFT (merge_and_unload), on a machine whose memory holds the whole "
+              "base, 2 bytes a parameter in 16 bit; or, for the base alone, give a folder without "
+              "adapter files");
+}
+
 /// One scan: the folder, what was found in it so far.
 class Scanner {
  public:
@@ -39,6 +55,11 @@ class Scanner {
     } else {
       return no_weights();
     }
+    for (const std::string_view name : adapter_files)
+      if (has(name))
+        scan_.warnings.push_back(
+            fmt::format("{} is not used: train, generate and export refuse a folder with adapters",
+                        path_of(name)));
     warn_of_odd_files();
     return std::move(scan_);
   }
@@ -58,10 +79,8 @@ class Scanner {
           fmt::format("convert it once: python -c \"from transformers import AutoModelForCausalLM "
                       "as M; M.from_pretrained('{0}', dtype='auto').save_pretrained('{0}')\"",
                       folder));
-    if (has("adapter_model.safetensors"))
-      return fail(ErrorCode::unsupported, "the folder holds an adapter, not a model", folder,
-                  "give the folder of a whole model: merge the adapter into its base with PEFT "
-                  "(merge_and_unload) first");
+    for (const std::string_view name : adapter_files)
+      if (has(name)) return holds_adapters(name, folder);
     return fail(ErrorCode::not_found, "no weights in the folder", folder,
                 fmt::format("expected {} or {}", single_weights_file, weight_index_file));
   }
@@ -213,7 +232,14 @@ Result<std::int64_t> scan_bytes(FileSystem& files, const std::string& folder) {
   return sum_bytes;
 }
 
+Result<void> refuse_adapters(FileSystem& files, const std::string& folder) {
+  for (const std::string_view name : adapter_files)
+    if (files.exists(join_path(folder, name))) return holds_adapters(name, folder);
+  return {};
+}
+
 Result<ModelFiles> open_model_files(FileSystem& files, const std::string& folder) {
+  UK_TRY_VOID(refuse_adapters(files, folder));
   UK_TRY(scan, scan_model_folder(files, folder));
   if (scan.problems.empty()) return std::move(scan.model);
   Error first = std::move(scan.problems.front());

@@ -55,7 +55,11 @@ Result<ModelFolderScan> scan_model_folder(FileSystem& files, const std::string& 
 /// is no such file counts nothing. For those who have little time. Errors: as FileSystem::list().
 Result<std::int64_t> scan_bytes(FileSystem& files, const std::string& folder);
 
-/// The scan for those who only want sound files. Errors: those of scan_model_folder(), or its first
+/// Weights beside adapters are the base alone, which is not the model that was trained: transformers reads both.
+/// Errors: unsupported where files of adapters lie in the folder, whatever else does.
+Result<void> refuse_adapters(FileSystem& files, const std::string& folder);
+
+/// The scan for those who only want sound files. Errors: those of refuse_adapters() and scan_model_folder(), or its first
 /// problem.
 Result<ModelFiles> open_model_files(FileSystem& files, const std::string& folder);
 

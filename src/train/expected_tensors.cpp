@@ -21,6 +21,7 @@ ExpectedTensors expected_tensors(const spec::ModelSpec& model) {
 
 Result<std::vector<std::string>> check_weights(io::FileSystem& files, const std::string& folder,
                                                const spec::ModelSpec& model) {
+  UK_TRY_VOID(io::refuse_adapters(files, folder));
   const ExpectedTensors expected = expected_tensors(model);
   UK_TRY(report, io::verify_folder(files, folder, expected.tensors,
                                    {.tied = expected.tied,

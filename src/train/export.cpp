@@ -74,23 +74,6 @@ Result<Source> source_of(const io::ModelFiles& model) {
   return source;
 }
 
-/// Weights beside adapters are the base alone: to copy them would lose what was trained.
-Result<void> refuse_adapters(io::FileSystem& files, const std::string& folder) {
-  for (const std::string_view name :
-       {"adapter_model.safetensors", "adapter_model.bin", "adapter_config.json"}) {
-    if (!files.exists(io::join_path(folder, name))) continue;
-    return fail(ErrorCode::unsupported,
-                fmt::format("the folder holds adapters (`{}`), and merging them into their base is "
-                            "not built yet",
-                            name),
-                folder,
-                "merge them with PEFT (merge_and_unload), on a machine whose memory holds the "
-                "whole base, 2 bytes a parameter in 16 bit; or, for the base alone, give a folder "
-                "without adapter files");
-  }
-  return {};
-}
-
 Result<Source> open_source(io::FileSystem& files, const std::string& from) {
   constexpr const char* what_is_taken = "give a checkpoint, an output folder or a model folder";
   UK_TRY(there, files.stat(from));
@@ -104,7 +87,6 @@ Result<Source> open_source(io::FileSystem& files, const std::string& from) {
   }
   UK_TRY(newest, io::newest_complete(files, from));
   if (newest) return source_of(*newest);
-  UK_TRY_VOID(refuse_adapters(files, from));
   UK_TRY(model, io::open_model_files(files, from));
   return source_of(model);
 }

@@ -231,6 +231,23 @@ TEST(CommandLine, PlanRefusesCheckpointsThatDoNotFitTheDisk) {
   EXPECT_EQ(nlohmann::json::parse(fitting.out)["fits"], true);
 }
 
+TEST(CommandLine, RefusesAModelFolderThatHoldsAdaptersToo) {
+  const auto made = test::complete_case("disk_fills_in_save", {.model_file = "none"});
+  test::write_text(made.model / "adapter_config.json", R"({"peft_type": "LORA", "r": 4})");
+  const std::string run = made.run_file.string();
+
+  for (const std::string& command :
+       {"plan " + run, "train " + run + " max_steps=1",
+        "generate " + made.model.string() + " --prompt a", "doctor " + run}) {
+    SCOPED_TRACE(command);
+    const Ran refused = run_underkeel(command);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.out + refused.error, HasSubstr("holds adapters (`adapter_config.json`)"));
+    EXPECT_THAT(refused.out + refused.error, HasSubstr("merge_and_unload"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(made.output / "trainer_log.jsonl"));
+}
+
 TEST(CommandLine, PlanKeepsALossOverALargeVocabularySmall) {
   const auto run = test::complete_case("one_big_batch", {.with_weights = false, .zero_stage = 3});
   const auto workspace = [&](const std::string& change) {

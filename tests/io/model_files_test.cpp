@@ -83,8 +83,30 @@ TEST(ModelFiles, SaysWhatAFolderWithoutWeightsShouldHold) {
 
   EXPECT_EQ(open_model_files(files, folder / "nowhere").error().what, "no such model folder");
   EXPECT_EQ(open_model_files(files, folder.path()).error().what, "no weights in the folder");
-  put(folder / "adapter_model.safetensors", "x");
-  EXPECT_THAT(open_model_files(files, folder.path()).error().what, HasSubstr("an adapter"));
+}
+
+TEST(ModelFiles, RefusesAdaptersBesideWeightsAndInsteadOfThem) {
+  FileSystem files;
+  for (const char* name : {"adapter_model.safetensors", "adapter_model.bin", "adapter_config.json"})
+    for (const bool has_weights : {true, false}) {
+      SCOPED_TRACE(std::string(name) + (has_weights ? " beside weights" : " alone"));
+      const TempFolder folder;
+      if (has_weights) write_weights(files, folder / "model.safetensors", tiny_llama());
+      ASSERT_TRUE(refuse_adapters(files, folder.path()));
+      put(folder / name, "{}");
+
+      const auto model = open_model_files(files, folder.path());
+
+      ASSERT_FALSE(model);
+      EXPECT_EQ(model.error().code, ErrorCode::unsupported);
+      EXPECT_THAT(model.error().what, HasSubstr("holds adapters (`" + std::string(name) + "`)"));
+      EXPECT_THAT(model.error().fix, HasSubstr("PEFT"));
+      const auto scan = scan_model_folder(files, folder.path());
+      if (has_weights)
+        EXPECT_THAT(scan.value().warnings, ::testing::Contains(HasSubstr(name)));
+      else
+        EXPECT_EQ(scan.error().what, model.error().what);
+    }
 }
 
 TEST(ModelFiles, NamesAMissingShardAndWhatItShouldHold) {
