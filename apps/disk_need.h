@@ -4,15 +4,14 @@
 #include <optional>
 
 #include "io/checkpoint_space.h"
-#include "run_length.h"
 #include "spec/model_spec.h"
 #include "spec/run_config.h"
+#include "train/run_length.h"
 
 namespace underkeel::apps {
 
-/// Checkpoints and the final folder of a run in an empty output folder. A run that saves nothing needs only its final
-/// folder. Where the number of saves is not known as many are counted as stand there at once, at least one.
+/// Checkpoints and the final folder of a run in an empty output folder, as train::space_need() counts them.
 Result<io::SpaceNeed> disk_need(const spec::ModelSpec& model, const spec::RunConfig& run,
-                                const std::optional<RunLength>& length);
+                                const std::optional<train::RunLength>& length);
 
 }  // namespace underkeel::apps

@@ -17,6 +17,7 @@
 #include "disk_need.h"
 #include "doctor/disk.h"
 #include "run_arguments.h"
+#include "run_length.h"
 #include "spec/examine_run.h"
 #include "spec/text_file.h"
 #include "train/run_data.h"

@@ -95,10 +95,24 @@ Result<std::optional<FitDisk>> disk_of(const PlanWords& words, const Asked& aske
 }
 
 std::string disk_text(const render::DiskNeed& disk) {
-  return fmt::format("disk: {} of {} ({}): {} checkpoint{} of {} at once, the final model {}\n",
-                     format_bytes(disk.needed_bytes), format_bytes(disk.free_bytes), disk.source,
-                     disk.checkpoint_count, disk.checkpoint_count == 1 ? "" : "s",
-                     format_bytes(disk.checkpoint_bytes), format_bytes(disk.export_bytes));
+  std::string text = fmt::format("disk: {}", format_bytes(disk.needed_bytes));
+  if (disk.free_bytes)
+    text += fmt::format(" of {} ({})", format_bytes(*disk.free_bytes), disk.source);
+  if (disk.is_least)
+    text +=
+        " at least (all checkpoints are kept, and how many there are is not known: give "
+        "max_steps, --data or save_total_limit)";
+  text +=
+      disk.checkpoint_count > 0
+          ? fmt::format(": {} checkpoint{} of {} at once", disk.checkpoint_count,
+                        disk.checkpoint_count == 1 ? "" : "s", format_bytes(disk.checkpoint_bytes))
+          : std::string(": no checkpoint");
+  if (disk.export_bytes > 0)
+    text += disk.checkpoint_count > 0
+                ? fmt::format(", then {} and the final model of {}", disk.kept_count,
+                              format_bytes(disk.export_bytes))
+                : fmt::format(", the final model of {}", format_bytes(disk.export_bytes));
+  return text + (disk.free_bytes ? "\n" : "; train asks what is free before step 1\n");
 }
 
 /// Bars on a terminal; nothing where a program reads.

@@ -77,11 +77,11 @@ ToEnd to_end(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
     known.evaluation_s = row.times.evaluation_batch_s *
                          static_cast<double>(ceil_div(*samples, evaluation.batch_size * ranks));
   }
-  const std::optional<RunLength> length = length_of(row.run, ranks, words.data);
+  const std::optional<train::RunLength> length = length_of(row.run, ranks, words.data);
   if (!length) return known;
   known.steps = length->steps;
-  if (!known.evaluations) known.evaluations = evaluation_count(row.run, *length);
-  known.saves = save_count(row.run, *length);
+  if (!known.evaluations) known.evaluations = train::evaluation_count(row.run, *length);
+  known.saves = train::save_count(row.run, *length);
   known.whole_s = static_cast<double>(length->steps) * row.times.step_s +
                   static_cast<double>(known.saves.value_or(0)) * row.times.save_wait_s;
   if (known.counts_evaluations())

@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "io/model_files.h"
 #include "planner/planner.h"
+#include "run_length.h"
 #include "simulate/simulate.h"
 #include "train/choose_gpu.h"
 #include "train/run_data.h"
@@ -23,22 +24,23 @@ namespace {
 render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
                            const std::optional<planner::Shortage>& shortage,
                            const planner::Advice& advice, const spec::HardwareSpec& machine,
-                           const std::optional<KnownDisk>& disk) {
+                           const DiskOutlook& disk) {
   render::Outlook outlook{.fits = !shortage};
   const std::int64_t processes = planner::process_count(room.placement);
   outlook.node = {.needed_bytes = planner::needed_bytes(plan, room, std::nullopt),
                   .outside_bytes = plan.overhead_bytes * processes,
                   .process_count = processes,
                   .budget = room.node};
-  if (disk) {
-    outlook.disk = {.needed_bytes = io::needed_bytes(disk->need),
-                    .free_bytes = disk->free_bytes,
-                    .source = disk->source,
-                    .checkpoint_bytes = disk->need.checkpoint_bytes,
-                    .checkpoint_count = io::checkpoints_at_once(disk->need),
-                    .export_bytes = disk->need.export_bytes};
-    outlook.fits = outlook.fits && outlook.disk->needed_bytes <= disk->free_bytes;
-  }
+  outlook.disk = {.needed_bytes = io::needed_bytes(disk.need),
+                  .free_bytes = disk.free_bytes,
+                  .source = disk.source,
+                  .checkpoint_bytes = disk.need.checkpoint_bytes,
+                  .checkpoint_count = io::checkpoints_at_once(disk.need),
+                  .kept_count = io::checkpoints_at_end(disk.need),
+                  .export_bytes = disk.need.export_bytes,
+                  .is_least = disk.need.is_least};
+  if (disk.free_bytes)
+    outlook.fits = outlook.fits && outlook.disk->needed_bytes <= *disk.free_bytes;
   for (int s = 0; s < plan::memory_space_count; ++s)
     outlook.budgets[static_cast<std::size_t>(s)] =
         planner::budget_of(plan, room, static_cast<plan::MemorySpace>(s));
@@ -52,14 +54,11 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
   return outlook;
 }
 
-Result<std::optional<KnownDisk>> disk_of(const PlanWords& words, const Asked& asked) {
-  std::optional<KnownDisk> disk;
-  if (!asked.machine.out_free_bytes) return disk;
+Result<DiskOutlook> disk_of(const PlanWords& words, const Asked& asked) {
   UK_TRY(need, disk_need(asked.model, asked.config,
                          length_of(asked.config, asked.config.ranks, asked.data)));
-  disk = KnownDisk{
-      .free_bytes = *asked.machine.out_free_bytes, .source = disk_source(words), .need = need};
-  return disk;
+  return DiskOutlook{
+      .free_bytes = asked.machine.out_free_bytes, .source = disk_source(words), .need = need};
 }
 
 /// The data report and its notes; the sizes of the samples go into the run, so that they are planned for.
@@ -187,7 +186,8 @@ Result<void> check_fits(const Planned& made) {
   if (made.shortage)
     return tl::unexpected(
         planner::does_not_fit(made.plan, made.config, made.room, *made.shortage, made.advice));
-  if (made.disk) return io::check_space(made.disk->need, made.disk->free_bytes, made.disk->source);
+  if (made.disk.free_bytes)
+    return io::check_space(made.disk.need, *made.disk.free_bytes, made.disk.source);
   return {};
 }
 

@@ -43,9 +43,9 @@ struct Asked {
   planner::FitQuestion question() const;
 };
 
-/// The disk of the output folder, where its free bytes are known, and what the run wants of it.
-struct KnownDisk {
-  std::int64_t free_bytes = 0;
+/// What the run wants of the disk of its output folder, and the free bytes of that disk where they are known.
+struct DiskOutlook {
+  std::optional<std::int64_t> free_bytes;
   std::string source;  // of that figure
   io::SpaceNeed need;
 };
@@ -60,7 +60,7 @@ struct Planned {
   planner::Advice advice;
   render::Outlook outlook;
   std::optional<DataFacts> data;  // when they were read
-  std::optional<KnownDisk> disk;
+  DiskOutlook disk;
 };
 
 /// Reads the run file, with the changes of the command line, the model's description, the machine and, where asked, the

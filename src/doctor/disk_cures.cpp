@@ -2,24 +2,41 @@
 
 #include <fmt/format.h>
 
-#include "doctor/finding.h"
+#include "doctor/model_sizes.h"
 
 namespace underkeel::doctor {
 namespace {
 
-std::string taken(const io::SpaceNeed& need) {
-  return amount(static_cast<double>(io::needed_bytes(need)));
+std::string size_text(std::int64_t bytes) {
+  return amount(static_cast<double>(bytes));
 }
 
-}  // namespace
+std::string part(std::string_view phrase, std::int64_t bytes) {
+  return bytes > 0 ? fmt::format("@[{}] {}", phrase, size_text(bytes)) : std::string();
+}
 
-std::string disk_cures(const io::SpaceNeed& need, std::int64_t free_bytes,
-                       const std::optional<WeightsOnly>& weights_only) {
+/// What stands there once the last checkpoint has been written: ", then 3 of them and the final folder of 13.5 GB".
+std::string afterwards(const io::SpaceNeed& need) {
+  const std::string tail = disk_tail(need);
+  if (tail.empty()) return "";
+  return fmt::format("@[disk.then] {}@[disk.of-them]{}", io::checkpoints_at_end(need), tail);
+}
+
+bool fails_by_export(const io::SpaceNeed& need, std::int64_t free_bytes) {
+  io::SpaceNeed alone = need;
+  alone.afterwards_bytes = 0;
+  return io::needed_bytes(need) > free_bytes && io::needed_bytes(alone) <= free_bytes;
+}
+
+/// Fewer checkpoints, weights alone (with fewer, where it takes that); "" where neither fits.
+std::string cures_of(const io::SpaceNeed& need, std::int64_t free_bytes,
+                     const std::optional<WeightsOnly>& weights_only) {
   std::string cures;
   io::SpaceNeed fewer = need;
   fewer.save_total_limit = io::largest_limit_that_fits(need, free_bytes);
   if (fewer.save_total_limit > 0)
-    cures = fmt::format("save_total_limit: {} ({})", fewer.save_total_limit, taken(fewer));
+    cures = fmt::format("save_total_limit: {} ({})", fewer.save_total_limit,
+                        size_text(io::needed_bytes(fewer)));
   if (weights_only && weights_only->need.checkpoint_bytes < need.checkpoint_bytes) {
     io::SpaceNeed narrow = weights_only->need;
     std::string words = weights_only->words;
@@ -31,9 +48,52 @@ std::string disk_cures(const io::SpaceNeed& need, std::int64_t free_bytes,
     }
     if (fits)
       cures += fmt::format("{}{} ({}, @[disk.nothing-to-resume])", cures.empty() ? "" : "; ", words,
-                           taken(narrow));
+                           size_text(io::needed_bytes(narrow)));
   }
-  return cures.empty() ? "@disk.no-limit" : cures;
+  return cures;
+}
+
+}  // namespace
+
+std::int64_t exported_bytes(const Inputs& inputs) {
+  if (!inputs.model || !inputs.exporting) return 0;
+  const auto whole = static_cast<std::int64_t>(2 * sizes_of(*inputs.model).total());
+  const bool is_alone_too_large =
+      inputs.machine && inputs.machine->out_free_bytes && whole > *inputs.machine->out_free_bytes;
+  return is_alone_too_large ? 0 : whole;
+}
+
+std::string disk_tail(const io::SpaceNeed& need) {
+  return part("disk.and-final", need.export_bytes) + part("disk.and-export", need.afterwards_bytes);
+}
+
+DiskAnswer judge_disk(std::string_view engine, const io::SpaceNeed& need,
+                      std::optional<std::int64_t> free_bytes,
+                      const std::optional<WeightsOnly>& weights_only) {
+  const std::int64_t needed = io::needed_bytes(need);
+  DiskAnswer answer{.fits = !free_bytes || needed <= *free_bytes};
+  const bool by_export = free_bytes && fails_by_export(need, *free_bytes);
+  const std::string subject =
+      need.save_count > 0 ? fmt::format("{}-disk", engine) : std::string("final-folder");
+  answer.id = !free_bytes   ? subject
+              : answer.fits ? subject + "-fits"
+              : by_export   ? "disk-fails-by-export"
+                            : subject + "-does-not-fit";
+  answer.severity = answer.fits ? Severity::info : Severity::error;
+  const std::string cures = answer.fits ? std::string() : cures_of(need, *free_bytes, weights_only);
+  const std::string otherwise = by_export ? "@export.elsewhere" : "@disk.no-limit";
+  answer.slots = {
+      {"needed", size_text(needed)},
+      {"free", free_bytes ? capacity(*free_bytes) : "@unknown"},
+      {"count", fmt::format("{}", io::checkpoints_at_once(need))},
+      {"each", size_text(need.checkpoint_bytes)},
+      {"final", size_text(need.export_bytes)},
+      {"then", afterwards(need)},
+      {"export", part("disk.and-export", need.afterwards_bytes)},
+      {"least", need.is_least ? "@[disk.at-least]" : ""},
+      {"cure",
+       cures.empty() ? otherwise : (by_export ? "@[export.elsewhere]; " : std::string()) + cures}};
+  return answer;
 }
 
 }  // namespace underkeel::doctor

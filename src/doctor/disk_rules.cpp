@@ -45,10 +45,21 @@ std::optional<std::int64_t> save_count(const RunFacts& run) {
   const auto times = [](double count) {
     return static_cast<std::int64_t>(std::ceil(std::clamp(count, 0.0, most_saves)));
   };
+  if (!run.saves) return 0;
+  if (run.save_every == "best") return std::nullopt;
+  if (run.save_every == "epoch" && run.max_steps > 0) return std::nullopt;
   if (run.save_every == "epoch") return std::max<std::int64_t>(1, times(run.epochs));
   if (run.save_steps > 0 && run.save_steps < 1) return times(1 / run.save_steps);
   if (run.max_steps <= 0 || run.save_steps < 1) return std::nullopt;
   return times(run.max_steps / run.save_steps);
+}
+
+/// Of the model that the Trainer writes into the output folder at the end; where it may not gather the weights that is a
+/// whole checkpoint again.
+std::int64_t final_bytes(MemoryCase memory) {
+  if (!memory.under_trainer) return 0;
+  memory.run.saves_model_only = true;
+  return static_cast<std::int64_t>(checkpoint_bytes(memory).total());
 }
 
 /// Under the Trainer, which has the key; at stage 3 it has to gather weights that it writes by themselves.
@@ -62,6 +73,7 @@ std::optional<WeightsOnly> weights_only(const MemoryCase& memory, io::SpaceNeed 
     only.words += ", stage3_gather_16bit_weights_on_model_save: true";
   }
   need.checkpoint_bytes = static_cast<std::int64_t>(checkpoint_bytes(other).total());
+  need.export_bytes = final_bytes(other);
   only.need = need;
   return only;
 }
@@ -69,45 +81,39 @@ std::optional<WeightsOnly> weights_only(const MemoryCase& memory, io::SpaceNeed 
 }  // namespace
 
 void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
-  if (!memory.run.saves) return;
   const CheckpointBytes bytes = checkpoint_bytes(memory);
-  if (bytes.total() <= 0) return;
-  const auto each = static_cast<std::int64_t>(bytes.total());
   const std::optional<std::int64_t> saves = save_count(memory.run);
-  const auto limit = std::min(memory.run.save_total_limit, static_cast<std::int64_t>(most_saves));
-  const auto tell = [&](std::string_view id, Severity severity, std::vector<Slot> slots) {
-    slots.push_back({"each", amount(bytes.total())});
-    slots.push_back({"state", amount(bytes.state)});
-    slots.push_back({"weights", amount(bytes.weights)});
-    diagnosis.findings.push_back({.id = std::string(id),
-                                  .severity = severity,
-                                  .certainty = Certainty::estimate,
-                                  .engine = Engine::deepspeed,
-                                  .file = inputs.run ? inputs.run->file : inputs.deepspeed->file,
-                                  .key = "save_total_limit",
-                                  .slots = std::move(slots)});
-  };
-  const bool is_known = inputs.machine && inputs.machine->out_free_bytes;
-  const std::int64_t free = is_known ? *inputs.machine->out_free_bytes : 0;
-  const std::string free_text = is_known ? capacity(free) : "@unknown";
-  if (limit <= 0 && !saves)
-    return tell(
-        "deepspeed-disk-unbounded", Severity::info,
-        {{"free", free_text}, {"room", is_known ? fmt::format("{}", free / each) : "@unknown"}});
-  const io::SpaceNeed need{.checkpoint_bytes = each,
-                           .save_count = saves.value_or(limit + 1),
-                           .save_total_limit = std::max<std::int64_t>(0, limit)};
-  const std::int64_t needed = io::needed_bytes(need);
-  const bool fits = !is_known || needed <= free;
-  if (!fits) diagnosis.deepspeed.verdict = Verdict::fails;
-  tell(!is_known ? "deepspeed-disk"
-       : fits    ? "deepspeed-disk-fits"
-                 : "deepspeed-disk-does-not-fit",
-       fits ? Severity::info : Severity::error,
-       {{"needed", amount(static_cast<double>(needed))},
-        {"count", fmt::format("{}", io::checkpoints_at_once(need))},
-        {"free", free_text},
-        {"cure", fits ? "" : disk_cures(need, free, weights_only(memory, need))}});
+  const std::int64_t limit = std::clamp(memory.run.save_total_limit, std::int64_t{0},
+                                        static_cast<std::int64_t>(most_saves));
+  io::SpaceNeed need{.checkpoint_bytes = static_cast<std::int64_t>(bytes.total()),
+                     .save_total_limit = limit,
+                     .spared_count = memory.under_trainer && memory.run.keeps_best ? 1 : 0,
+                     .export_bytes = final_bytes(memory),
+                     .afterwards_bytes = exported_bytes(inputs)};
+  // How many there will be is not always known, but the last step is saved.
+  need.save_count = saves.value_or(io::most_at_once(need));
+  need.is_least = !saves && limit == 0;
+  if (io::needed_bytes(need) <= 0) return;
+  std::optional<std::int64_t> free;
+  if (inputs.machine) free = inputs.machine->out_free_bytes;
+  DiskAnswer answer = judge_disk("deepspeed", need, free, weights_only(memory, need));
+  if (need.is_least && answer.fits) {
+    const std::int64_t last = need.export_bytes + need.afterwards_bytes;
+    answer.id = "deepspeed-disk-unbounded";
+    answer.slots.push_back({"tail", disk_tail(need)});
+    answer.slots.push_back(
+        {"room", free ? fmt::format("{}", (*free - last) / need.checkpoint_bytes) : "@unknown"});
+  }
+  if (!answer.fits) diagnosis.deepspeed.verdict = Verdict::fails;
+  answer.slots.push_back({"state", amount(bytes.state)});
+  answer.slots.push_back({"weights", amount(bytes.weights)});
+  diagnosis.findings.push_back({.id = std::move(answer.id),
+                                .severity = answer.severity,
+                                .certainty = Certainty::estimate,
+                                .engine = Engine::deepspeed,
+                                .file = inputs.run ? inputs.run->file : inputs.deepspeed->file,
+                                .key = need.save_count > 0 ? "save_total_limit" : "output_dir",
+                                .slots = std::move(answer.slots)});
 }
 
 }  // namespace underkeel::doctor

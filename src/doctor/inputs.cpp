@@ -74,6 +74,7 @@ class Gatherer {
         return read_model(document.path, document.path);
       case FileKind::model_folder: {
         inputs_.model_folder = document.path;
+        take_adapter_of(document.path);
         const fs::path config = fs::path(document.path) / "config.json";
         std::error_code status;
         if (fs::exists(config, status)) read_model(config, document.path);
@@ -87,11 +88,24 @@ class Gatherer {
         inputs_.others.push_back(std::move(document));
         return;
       }
+      case FileKind::adapter_folder:
+        take_adapter_of(document.path);
+        inputs_.others.push_back(std::move(document));
+        return;
       case FileKind::hardware:
         return read_machine(document);
       default:
         inputs_.others.push_back(std::move(document));
     }
+  }
+
+  /// The config of the adapters that lie in a folder, as if it had been given by itself.
+  void take_adapter_of(const fs::path& folder) {
+    const fs::path config = folder / "adapter_config.json";
+    std::error_code status;
+    if (inputs_.adapter || !fs::exists(config, status)) return;
+    Document document = open_document(config, findings_);
+    if (document.kind == FileKind::adapter_config) inputs_.adapter = std::move(document);
   }
 
   /// A description of a machine that could not be read: by its keys, and where none could be seen by its name. This

@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "doctor/config_rules.h"
-#include "doctor/disk_cures.h"
 #include "doctor/own_alternatives.h"
+#include "doctor/own_disk.h"
 #include "doctor/own_run.h"
 #include "io/model_files.h"
 #include "planner/fit.h"
@@ -354,7 +354,7 @@ class OwnEngine {
     tell_host(plan, room, "");
     tell_pieces(plan, run);
     if (question_.resumes) tell_resume(plan);
-    check_disk(run, machine);
+    tell_own_disk(inputs_, run, file_name(), disk_need_, diagnosis_);
   }
 
   void tell(std::string_view id, Severity severity, std::string_view key, std::vector<Slot> slots) {
@@ -409,34 +409,6 @@ class OwnEngine {
           {"ring", size_text(ring)},
           {"resume", peak(render::Phase::resume)},
           {"step", peak(render::Phase::first_step)}});
-  }
-
-  /// As `plan` asks: whether the checkpoints that stand at once fit the described disk.
-  void check_disk(const spec::RunConfig& run, const spec::HardwareSpec& machine) {
-    if (!disk_need_ || !machine.out_free_bytes) return;
-    if (run.save.strategy == spec::Cadence::no) return;
-    const auto need = disk_need_(*inputs_.model, run);
-    if (!need) return;  // a model whose files cannot be laid out is told of elsewhere
-    const std::int64_t needed = io::needed_bytes(*need);
-    const std::int64_t free = *machine.out_free_bytes;
-    const bool fits = needed <= free;
-    if (!fits) diagnosis_.underkeel.verdict = Verdict::fails;
-    tell(fits ? "underkeel-disk-fits" : "underkeel-disk-does-not-fit",
-         fits ? Severity::info : Severity::error, "save_total_limit",
-         {{"needed", size_text(needed)},
-          {"free", capacity(free)},
-          {"count", fmt::format("{}", io::checkpoints_at_once(*need))},
-          {"each", size_text(need->checkpoint_bytes)},
-          {"final", size_text(need->export_bytes)},
-          {"cure", fits ? "" : disk_cures(*need, free, weights_only(run))}});
-  }
-
-  std::optional<WeightsOnly> weights_only(spec::RunConfig run) const {
-    if (run.save.weights_only) return std::nullopt;
-    run.save.weights_only = true;
-    const auto need = disk_need_(*inputs_.model, run);
-    if (!need) return std::nullopt;
-    return WeightsOnly{.need = *need, .words = "save_only_model: true"};
   }
 
   static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room,

@@ -52,9 +52,14 @@ RunFacts run_facts(const spec::Value& root) {
       strategy != nullptr && ((strategy->kind == spec::ValueKind::boolean && !strategy->boolean) ||
                               strategy->text == "no");
   run.saves = !is_off;
-  run.save_every = strategy != nullptr && strategy->text == "epoch"
-                       ? "epoch"
-                       : fmt::format("{}", number_at(root, "save_steps").value_or(500));
+  const bool by_steps =
+      strategy == nullptr || (strategy->text != "epoch" && strategy->text != "best");
+  run.save_every =
+      by_steps ? fmt::format("{}", number_at(root, "save_steps").value_or(500)) : strategy->text;
+  const bool compares = truth_at(root, "load_best_model_at_end").value_or(false) ||
+                        text_at(root, "metric_for_best_model").has_value() ||
+                        text_at(root, "lr_scheduler_type") == "reduce_lr_on_plateau";
+  run.keeps_best = compares && evaluates != "no" && run.save_every != "best";
   number("save_steps", run.save_steps);
   number("max_steps", run.max_steps);
   number("num_train_epochs", run.epochs);

@@ -36,12 +36,13 @@ struct RunFacts {
   bool keeps_logits = false;    // compute_accuracy or predict_with_generate
   bool reduces_logits = false;  // compute_accuracy: each batch becomes token ids first
   bool saves = true;
-  std::string save_every;   // "100 steps", "epoch"
+  std::string save_every;   // "100", "epoch", "best"
   double save_steps = 500;  // below 1: a share of the run
   double max_steps = 0;     // 0: not given
   double epochs = 3;
   std::int64_t save_total_limit = 0;  // 0: all are kept
   bool saves_model_only = false;
+  bool keeps_best = false;  // the checkpoint of the best evaluation, which need not be the newest
   bool resumes = false;
   std::string template_name;
 };

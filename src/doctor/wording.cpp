@@ -18,8 +18,9 @@ std::string_view in(const Text& text, Language language) {
 
 /// Nullptr when there is none.
 const Phrase* find_phrase(std::string_view id) {
-  for (const Phrase& each : phrases())
-    if (each.id == id) return &each;
+  for (const std::span<const Phrase> table : all_phrases())
+    for (const Phrase& each : table)
+      if (each.id == id) return &each;
   return nullptr;
 }
 
@@ -161,8 +162,12 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(),    config_wordings(), run_wordings(),   memory_wordings(),
-          advice_wordings(), log_wordings(),    folder_wordings()};
+  return {key_wordings(),    config_wordings(), run_wordings(),    memory_wordings(),
+          advice_wordings(), log_wordings(),    folder_wordings(), disk_wordings()};
+}
+
+std::vector<std::span<const Phrase>> all_phrases() {
+  return {phrases(), disk_phrases()};
 }
 
 const Wording* find_wording(std::string_view id) {

@@ -39,10 +39,13 @@ std::span<const Wording> memory_wordings();
 std::span<const Wording> advice_wordings();
 std::span<const Wording> log_wordings();
 std::span<const Wording> folder_wordings();
+std::span<const Wording> disk_wordings();
 std::span<const Phrase> phrases();
+std::span<const Phrase> disk_phrases();
 
 /// All tables.
 std::vector<std::span<const Wording>> all_wordings();
+std::vector<std::span<const Phrase>> all_phrases();
 
 /// Nullptr when there is none.
 const Wording* find_wording(std::string_view id);

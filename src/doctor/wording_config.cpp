@@ -431,19 +431,6 @@ constexpr std::array wordings = {
              "{all}，平均每个 {mean}），经过全新运行也有的 {ring} 暂存；恢复的设备峰值 "
              "{resume}，一步的峰值 {step}；可用任意 rank 数恢复"},
             {}},
-    Wording{"underkeel-disk-fits",
-            {"disk: {needed} of {free}, for {count} checkpoints of {each} at once and the final "
-             "folder of {final}",
-             "磁盘：需要 {needed}，可用 {free}，同时有 {count} 个 {each} 的检查点及 {final} "
-             "的最终文件夹"},
-            {}},
-    Wording{"underkeel-disk-does-not-fit",
-            {"the checkpoints do not fit the disk: {needed} needed, {free} free, for {count} "
-             "checkpoints of {each} at once and the final folder of {final}",
-             "磁盘放不下检查点：需要 {needed}，可用 {free}，同时有 {count} 个 {each} 的检查点及 "
-             "{final} "
-             "的最终文件夹"},
-            {"{cure}", "{cure}"}},
     Wording{"underkeel-state-does-not-fit",
             {"does not fit: model state alone is {state} a rank, {limit} are there",
              "放不下：仅模型状态每个 rank 就有 {state}，只有 {limit}"},

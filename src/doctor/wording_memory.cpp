@@ -147,30 +147,6 @@ constexpr std::array wordings = {
              "每节点主机内存：稳态 {steady}（{terms}），保存时 {saving}，保存后 {after}；其 Python "
              "进程另占 {processes}；页缓存不计入，系统会回收"},
             {}},
-    Wording{"deepspeed-disk",
-            {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
-             "{count} checkpoints stand there at once: {needed}",
-             "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} 个：{needed}"},
-            {}},
-    Wording{
-        "deepspeed-disk-fits",
-        {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
-         "{count} checkpoints stand there at once: {needed} of {free}",
-         "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} 个：{needed}，可用 "
-         "{free}"},
-        {}},
-    Wording{"deepspeed-disk-does-not-fit",
-            {"the checkpoints do not fit the disk: {each} each, {state} of state and {weights} of "
-             "weights; {count} checkpoints stand there at once: {needed}, {free} are free",
-             "磁盘放不下检查点：每个 {each}（状态 {state}，权重 {weights}）；同时有 {count} "
-             "个：{needed}，可用 {free}"},
-            {"{cure}", "{cure}"}},
-    Wording{"deepspeed-disk-unbounded",
-            {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights, and "
-             "all are kept; free: {free}, room for: {room}",
-             "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；全部保留；可用：{free}，可放："
-             "{room}"},
-            {"save_total_limit says how many are kept", "save_total_limit 指定保留几个"}},
     Wording{"host-steady",
             {"host memory of a node: {steady} steadily ({terms}); its Python processes take "
              "{processes} more; the run saves nothing; page cache is not counted, the system takes "
@@ -388,32 +364,6 @@ constexpr std::array wordings = {
              "本引擎在 stage {stage} 及这些卸载下的布局将是：每个 rank 的模型状态 "
              "{device}（{terms}；梯度立即移出时取小值，留在卡上时取大值），所有 rank 合计主机 "
              "{host}（{host_terms}）。卸载尚未实现：本引擎的每个 rank 持有 {all}"},
-            {}},
-    Wording{"export-sizes",
-            {"an export reads and writes {whole} in 16 bit (free: {free}); ours holds one shard "
-             "of {shard} "
-             "and one tensor of {tensor} at most, and no device memory (host memory: {limit})",
-             "导出以 16 位读写 {whole}（空闲：{free}）；本引擎最多持有一个 {shard} 的分片加一个 "
-             "{tensor} "
-             "的张量，不用设备内存（主机内存：{limit}）"},
-            {}},
-    Wording{"export-fills-the-disk",
-            {"the export needs {whole} in 16 bit, whole shapes whatever the stage; {free} are free "
-             "(host "
-             "memory: {limit}; a shard {shard}, a tensor {tensor})",
-             "导出以 16 位需要 {whole}，不论 stage 都按完整形状计；空闲 {free}（主机内存 "
-             "{limit}；分片 {shard}，张量 {tensor}）"},
-            {"free the disk before the training, or leave the export out; training and adapter "
-             "checkpoints are "
-             "far smaller",
-             "训练前先腾出磁盘，或不做导出；训练和适配器检查点要小得多"}},
-    Wording{"merge-holds-the-whole-model",
-            {"a tool that holds the whole model in host memory fails here: {whole} of {limit}",
-             "把整个模型放在主机内存里的工具在此会失败：{whole}，只有 {limit}"},
-            {"merge tensor by tensor: underkeel export", "逐张量合并：underkeel export"}},
-    Wording{"merge-fits-whole",
-            {"a tool that holds the whole model in host memory needs {whole} of {limit}",
-             "把整个模型放在主机内存里的工具需要 {whole}，共有 {limit}"},
             {}},
 };
 

@@ -285,12 +285,14 @@ Result<std::vector<std::string>> remove_old_checkpoints(FileSystem& files,
   std::vector<std::string> removed;
   if (rotation.save_total_limit <= 0) return removed;
   UK_TRY(list, list_checkpoints(files, output));
-  // Newest first, so the limit (at least 1) always spares the newest.
-  for (std::size_t i = static_cast<std::size_t>(rotation.save_total_limit);
-       i < list.complete.size(); ++i) {
+  const auto limit = static_cast<std::size_t>(rotation.save_total_limit);
+  const auto& spared = rotation.protected_steps;
+  std::size_t standing = list.complete.size();
+  // Newest first: the oldest go until as many as the limit are left, and the newest stays.
+  for (std::size_t i = standing; i-- > 1 && standing > limit;) {
     const auto& old = list.complete[i];
-    const auto& spared = rotation.protected_steps;
     if (std::find(spared.begin(), spared.end(), old.step) != spared.end()) continue;
+    --standing;
     const std::string leaving = temporary_checkpoint_path(output, old.step) + "-removed";
     UK_TRY_VOID(files.rename(old.folder, leaving));
     UK_TRY_VOID(files.sync_folder(output));

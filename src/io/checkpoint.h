@@ -98,10 +98,10 @@ Result<std::vector<std::string>> set_checkpoints_aside(FileSystem& files,
 
 struct Rotation {
   std::int64_t save_total_limit = 0;          // 0: keep all
-  std::vector<std::int64_t> protected_steps;  // kept beyond the limit, such as the best one
+  std::vector<std::int64_t> protected_steps;  // kept whatever the limit, such as the best one
 };
-/// Removes the oldest complete checkpoints beyond the limit and gives their paths. The newest
-/// complete one always stays; folders that are not complete are not touched or counted. A folder is
+/// Removes the oldest complete checkpoints until as many as the limit are left, the protected ones among them, and gives
+/// their paths. The newest complete one always stays; folders that are not complete are not touched or counted. A folder is
 /// renamed before it is emptied, so that no half of it is ever listed.
 Result<std::vector<std::string>> remove_old_checkpoints(FileSystem& files,
                                                         const std::string& output,

@@ -22,6 +22,11 @@ struct Change {
   SpaceNeed need;
 };
 
+/// The newest and the best one stay, whatever the limit.
+std::int64_t kept_by_limit(const SpaceNeed& need) {
+  return std::max(need.save_total_limit, 1 + need.spared_count);
+}
+
 /// With the largest limit that fits; nothing where none does.
 std::optional<Change> limited(Change change, std::int64_t free_bytes) {
   if (needed_bytes(change.need) <= free_bytes) return change;
@@ -43,7 +48,8 @@ std::string changes_that_fit(const SpaceNeed& need, std::int64_t free_bytes) {
     if (auto fewer = limited(narrower, free_bytes)) changes.push_back(*fewer);
   Change none{"save_strategy: \"no\" (the final model alone)", need};
   none.need.save_count = 0;
-  if (need.save_count > 0 && needed_bytes(none.need) <= free_bytes) changes.push_back(none);
+  if (need.save_count > 0 && need.export_bytes > 0 && needed_bytes(none.need) <= free_bytes)
+    changes.push_back(none);
   std::string text;
   for (const Change& change : changes)
     text += fmt::format("{} -> {}\n       ", change.words, size_text(needed_bytes(change.need)));
@@ -52,16 +58,30 @@ std::string changes_that_fit(const SpaceNeed& need, std::int64_t free_bytes) {
 
 }  // namespace
 
+std::int64_t most_at_once(const SpaceNeed& need) {
+  return need.save_total_limit > 0 ? kept_by_limit(need) + 1 : 1;
+}
+
 std::int64_t checkpoints_at_once(const SpaceNeed& need) {
   const std::int64_t all = need.standing_count + need.save_count;
   if (need.save_total_limit <= 0 || need.save_count == 0) return all;
   // More may stand there now than the limit allows; they go after the first save.
-  return std::min(all, std::max(need.standing_count, need.save_total_limit) + 1);
+  return std::min(all, std::max(need.standing_count, kept_by_limit(need)) + 1);
+}
+
+std::int64_t checkpoints_at_end(const SpaceNeed& need) {
+  const std::int64_t all = need.standing_count + need.save_count;
+  if (need.save_total_limit <= 0 || need.save_count == 0) return all;
+  return std::min(all, kept_by_limit(need));
 }
 
 std::int64_t needed_bytes(const SpaceNeed& need) {
-  return (checkpoints_at_once(need) - need.standing_count) * need.checkpoint_bytes +
-         need.export_bytes;
+  const std::int64_t saving =
+      (checkpoints_at_once(need) - need.standing_count) * need.checkpoint_bytes;
+  // What goes of those that stand now is not counted on: they may be smaller ones, of weights alone.
+  const std::int64_t more =
+      std::max<std::int64_t>(0, checkpoints_at_end(need) - need.standing_count);
+  return std::max(saving, more * need.checkpoint_bytes + need.export_bytes + need.afterwards_bytes);
 }
 
 std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes) {
@@ -85,12 +105,15 @@ Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes,
         "{} checkpoint{} of {} stand{} there at once{}{}", at_once, at_once == 1 ? "" : "s",
         size_text(need.checkpoint_bytes), at_once == 1 ? "s" : "",
         need.save_total_limit > 0
-            ? fmt::format(" (save_total_limit {} and the one being written)", need.save_total_limit)
+            ? fmt::format(" (save_total_limit {}{} and the one being written)",
+                          need.save_total_limit,
+                          need.save_total_limit < 1 + need.spared_count ? ", the best one" : "")
             : " (no save_total_limit)",
         need.standing_count > 0 ? fmt::format(", {} of them now", need.standing_count) : "");
   if (need.export_bytes > 0)
-    what += fmt::format("{}the final model takes {}", at_once > 0 ? ", and " : "",
-                        size_text(need.export_bytes));
+    what += at_once > 0 ? fmt::format(", then {} and the final model of {}",
+                                      checkpoints_at_end(need), size_text(need.export_bytes))
+                        : fmt::format("the final model takes {}", size_text(need.export_bytes));
   return fail(
       ErrorCode::does_not_fit, what, output,
       changes_that_fit(need, free_bytes) + fmt::format("free {}", size_text(needed - free_bytes)));

@@ -13,13 +13,22 @@ struct SpaceNeed {
   std::int64_t checkpoint_bytes = 0;
   std::int64_t save_count = 0;        // saves still to come
   std::int64_t save_total_limit = 0;  // 0: all are kept
+  std::int64_t spared_count = 0;      // kept beside the newest whatever the limit: the best one
   std::int64_t standing_count = 0;    // complete checkpoints on the disk now
-  std::int64_t export_bytes = 0;      // the final folder, beside the checkpoints
+  std::int64_t export_bytes = 0;      // the final folder, beside the checkpoints that are kept
+  std::int64_t afterwards_bytes = 0;  // what is exported once the run has ended, beside all that
+  bool is_least = false;              // more saves may come, and all are kept
 };
+
+/// Checkpoints that the limit, the best one and the one being written come to; without a limit one.
+std::int64_t most_at_once(const SpaceNeed& need);
 
 /// Checkpoints on the disk when most are: the old ones go only after the new one is complete.
 std::int64_t checkpoints_at_once(const SpaceNeed& need);
-/// Bytes that must be free now.
+/// Checkpoints that are left once the last one has been written, when the final folder comes.
+std::int64_t checkpoints_at_end(const SpaceNeed& need);
+/// Bytes that must be free now: for the checkpoints of the fullest save, or for those that are left and the folders that
+/// come after them, whichever is more. The two never stand there together.
 std::int64_t needed_bytes(const SpaceNeed& need);
 
 /// The largest save_total_limit below the present one that fits; 0 when not even 1 does.

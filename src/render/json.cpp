@@ -111,11 +111,13 @@ Json disk_of(const Outlook& outlook) {
   if (!outlook.disk) return {};
   const DiskNeed& disk = *outlook.disk;
   return {{"needed_bytes", disk.needed_bytes},
-          {"free_bytes", disk.free_bytes},
-          {"source", disk.source},
+          {"free_bytes", disk.free_bytes ? Json(*disk.free_bytes) : Json()},
+          {"source", disk.free_bytes ? Json(disk.source) : Json()},
           {"checkpoint_bytes", disk.checkpoint_bytes},
           {"checkpoints_at_once", disk.checkpoint_count},
-          {"export_bytes", disk.export_bytes}};
+          {"checkpoints_at_end", disk.kept_count},
+          {"export_bytes", disk.export_bytes},
+          {"is_least", disk.is_least}};
 }
 
 }  // namespace

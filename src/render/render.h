@@ -42,11 +42,13 @@ struct NodeMemory {
 /// What a run wants of the disk of its output folder at most.
 struct DiskNeed {
   std::int64_t needed_bytes = 0;
-  std::int64_t free_bytes = 0;
-  std::string source;                 // of `free_bytes`
-  std::int64_t checkpoint_bytes = 0;  // of one
-  std::int64_t checkpoint_count = 0;  // at once
-  std::int64_t export_bytes = 0;      // the final model
+  std::optional<std::int64_t> free_bytes;  // none: not known
+  std::string source;                      // of `free_bytes`
+  std::int64_t checkpoint_bytes = 0;       // of one
+  std::int64_t checkpoint_count = 0;       // at once
+  std::int64_t kept_count = 0;             // once the last one has been written
+  std::int64_t export_bytes = 0;           // the final model
+  bool is_least = false;  // all checkpoints are kept, and how many there are is not known
 };
 
 /// What is known about a plan besides the plan.
@@ -54,7 +56,7 @@ struct Outlook {
   bool fits = true;  // memory and disk
   std::array<std::optional<plan::Budget>, plan::memory_space_count> budgets;
   std::optional<NodeMemory> node;
-  std::optional<DiskNeed> disk;  // where the free bytes are known
+  std::optional<DiskNeed> disk;
   std::vector<Suggestion> suggestions;
   std::optional<Times> times;
 };

@@ -153,7 +153,8 @@ class Writer {
                       {"outside_bytes", node->outside_bytes},
                       {"budget_bytes", node->budget ? Json(node->budget->size_bytes) : Json()}};
     if (const auto& disk = record_.outlook.disk)
-      head["disk"] = {{"bytes", disk->needed_bytes}, {"free_bytes", disk->free_bytes}};
+      head["disk"] = {{"bytes", disk->needed_bytes},
+                      {"free_bytes", disk->free_bytes ? Json(*disk->free_bytes) : Json()}};
     if (const auto& times = record_.outlook.times)
       head["times"] = {{"step_s", times->step_s},
                        {"micro_step_s", times->micro_step_s},

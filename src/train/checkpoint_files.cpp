@@ -1,5 +1,7 @@
 #include "train/checkpoint_files.h"
 
+#include <algorithm>
+
 #include "plan/stored_name.h"
 
 namespace underkeel::train {
@@ -63,6 +65,22 @@ CheckpointContent checkpoint_content(const spec::RunConfig& run, const planner::
 
 CheckpointContent final_content(const spec::RunConfig& run) {
   return {.weight_type = spec::export_type(run), .has_master = false, .has_optimizer = false};
+}
+
+io::SpaceNeed space_need(const spec::RunConfig& run, const SavesToCome& saves) {
+  // With save_strategy: best the newest checkpoint is the best one.
+  const bool spares = run.evaluation.tracks_best && run.evaluation.strategy != spec::Cadence::no &&
+                      run.save.strategy != spec::Cadence::best;
+  io::SpaceNeed need{
+      .checkpoint_bytes = saves.checkpoint.size_bytes(),
+      .save_total_limit = std::max<std::int64_t>(0, run.save.total_limit.value_or(0)),
+      .spared_count = spares ? 1 : 0,
+      .standing_count = saves.standing_count,
+      .export_bytes = run.zero.gather_weights_on_save ? saves.final.size_bytes() : 0};
+  if (run.save.strategy == spec::Cadence::no) return need;
+  need.is_least = !saves.save_count && need.save_total_limit == 0;
+  need.save_count = saves.save_count.value_or(io::most_at_once(need));
+  return need;
 }
 
 }  // namespace underkeel::train

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/checkpoint_space.h"
 #include "io/model_shards.h"
 #include "io/safetensors.h"
 #include "plan/schedule.h"
@@ -53,6 +54,17 @@ struct CheckpointFiles {
 Result<CheckpointFiles> lay_out_checkpoint(const spec::ModelSpec& model,
                                            const CheckpointContent& content,
                                            std::int64_t max_shard_bytes);
+
+/// What a run wants of the disk of its output folder, whoever asks: the run itself, or a plan for another machine.
+struct SavesToCome {
+  const CheckpointFiles& checkpoint;
+  const CheckpointFiles& final;            // of the model that is written at the end
+  std::optional<std::int64_t> save_count;  // none: not known
+  std::int64_t standing_count = 0;  // checkpoints on the disk now that rotate with the run's own
+};
+/// A run that saves nothing needs only its final folder. Of a number of saves that is not known as many are counted as
+/// stand there at once: those that save_total_limit and the best model keep and one more, without a limit one.
+io::SpaceNeed space_need(const spec::RunConfig& run, const SavesToCome& saves);
 
 /// transformers' default of version 4, which every version reads.
 constexpr std::int64_t default_shard_bytes = 5'000'000'000;

@@ -15,6 +15,7 @@
 #include "train/expected_tensors.h"
 #include "train/process_memory.h"
 #include "train/run_data.h"
+#include "train/run_length.h"
 #include "train/side_files.h"
 #include "train/trainer_state.h"
 
@@ -22,28 +23,14 @@ namespace underkeel::train {
 
 namespace {
 
-// 0: never, except at the end of an epoch or of the run.
-std::int64_t steps_of(spec::Cadence strategy, std::int64_t steps, double fraction, const Job& job) {
-  if (strategy == spec::Cadence::no) return 0;
-  if (strategy == spec::Cadence::epoch) return job.updates_per_epoch;
-  if (strategy == spec::Cadence::best)
-    return steps_of(job.run.evaluation.strategy, job.run.evaluation.steps,
-                    job.run.evaluation.steps_fraction, job);
-  if (fraction > 0)
-    return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(job.total_steps)));
-  return steps;
-}
-
 Result<void> check_disk(io::FileSystem& files, const Job& job, std::int64_t standing) {
-  const spec::SaveConfig& save = job.run.save;
-  const std::int64_t every = steps_of(save.strategy, save.steps, save.steps_fraction, job);
-  const std::int64_t done = job.resume ? job.resume->progress.step : 0;
-  const std::int64_t left = job.total_steps - done;
-  const io::SpaceNeed need{.checkpoint_bytes = job.checkpoint_files.size_bytes(),
-                           .save_count = every == 0 ? 0 : (left + every - 1) / every,
-                           .save_total_limit = save.total_limit.value_or(0),
-                           .standing_count = standing,
-                           .export_bytes = job.final_files.size_bytes()};
+  const RunLength length{.steps = job.total_steps,
+                         .steps_of_epoch = job.updates_per_epoch,
+                         .done = job.resume ? job.resume->progress.step : 0};
+  const io::SpaceNeed need = space_need(job.run, {.checkpoint = job.checkpoint_files,
+                                                  .final = job.final_files,
+                                                  .save_count = save_count(job.run, length),
+                                                  .standing_count = standing});
   UK_TRY(free, files.free_bytes(job.output()));
   return io::check_space(need, free, job.output());
 }
@@ -52,7 +39,9 @@ Result<void> check_disk(io::FileSystem& files, const Job& job, std::int64_t stan
 std::int64_t log_history_bytes(const Job& job) {
   const spec::RunConfig& run = job.run;
   const auto entries = [&](spec::Cadence strategy, std::int64_t steps, double fraction) {
-    const std::int64_t every = steps_of(strategy, steps, fraction, job);
+    const std::int64_t every = strategy == spec::Cadence::epoch
+                                   ? job.updates_per_epoch
+                                   : cadence_steps(strategy, steps, fraction, job.total_steps);
     return every > 0 ? job.total_steps / every + 1 : 0;
   };
   return static_cast<std::int64_t>(sizeof(LogEntry)) *

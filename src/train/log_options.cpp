@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/units.h"
+#include "train/run_length.h"
 
 namespace underkeel::train {
 
@@ -21,14 +22,6 @@ std::string start_name() {
 }
 
 }  // namespace
-
-std::int64_t cadence_steps(spec::Cadence strategy, std::int64_t steps, double fraction,
-                           std::int64_t total_steps) {
-  if (strategy != spec::Cadence::steps) return 0;
-  if (fraction > 0)
-    return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(total_steps)));
-  return steps;
-}
 
 RunLogOptions log_options_of(const Job& job, int rank) {
   const spec::RunConfig& run = job.run;

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "train/log_options.h"
 #include "train/not_finite.h"
 #include "train/rank_loop.h"
+#include "train/run_length.h"
 #include "train/signals.h"
 
 namespace underkeel::train {
@@ -165,6 +165,8 @@ Result<void> RankLoop::after_step(const data::Window& window) {
                          ? is_better
                          : due(run.save.strategy, run.save.steps, run.save.steps_fraction);
   if (!saves) return {};
+  // The best model of before is kept until the save that is still open is complete.
+  UK_TRY_VOID(saver_->end());
   // The best model's checkpoint is named once it is there, or is the one that begins now.
   if (best_.step > 0 && best_.checkpoint != io::checkpoint_path(job_.output(), best_.step) &&
       (best_.step == step_ || saver_->last_step() == best_.step)) {

@@ -353,8 +353,9 @@ TEST(Cases, AMergeOrExportHasAForecastOfItsOwn) {
       "hardware.json",
       machine_json({.gpus = 0, .gpu_gib = 0, .host_gib = 128, .more = R"(, "out_free_gib": 300)"}));
   const Diagnosis merged = merge.diagnose();
-  EXPECT_EQ(merged.underkeel.verdict, Verdict::runs);
+  EXPECT_EQ(merged.underkeel.verdict, Verdict::fails);
   EXPECT_EQ(merged.deepspeed.verdict, Verdict::fails);
+  expect_says(merged, "merge-not-built", {"not built yet", "PEFT", "145.4 GB of host memory"});
   merge.question.paths[0] = merge.write("model.json", model_json({256, 64, 2, 128, 4, 2}));
   merge.question.paths.pop_back();
   const std::string tiny = says(merge.diagnose(), "export-sizes");

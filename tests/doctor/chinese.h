@@ -55,7 +55,8 @@ inline const std::set<std::string>& words_of_the_trade() {
         add(wording.message.chinese);
         add(wording.fix.chinese);
       }
-    for (const Phrase& each : phrases()) add(each.text.chinese);
+    for (const auto table : all_phrases())
+      for (const Phrase& each : table) add(each.text.chinese);
     for (const auto& table : reader_sentences())
       for (const Text& sentence : table) add(sentence.chinese);
     return all;

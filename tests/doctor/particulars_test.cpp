@@ -43,9 +43,12 @@ const std::string small_disk =
 
 TEST(Disk, IsHeldAgainstTheCheckpointsThatStandAtOnce) {
   const Diagnosis full = diagnosis_of({.yaml = full_8_steps, .machine = small_disk});
-  expect_parts(says(full, "deepspeed-disk-does-not-fit"),
-               {"80.9 GB each", "0 B of weights", "4 checkpoints stand there at once: 323.4 GB",
-                "268.4 GB (250 GiB) are free", "save_total_limit: 2"});
+  expect_parts(
+      says(full, "deepspeed-disk-does-not-fit"),
+      {"80.9 GB each", "0 B of weights",
+       "4 checkpoints stand there at once, then 3 of them and the final folder of 80.9 GB: "
+       "323.4 GB at most",
+       "268.4 GB (250 GiB) are free", "save_total_limit: 2"});
   EXPECT_EQ(full.deepspeed.verdict, Verdict::fails);
   EXPECT_EQ(exit_code_of(full, Engine::deepspeed), 2);
 
@@ -68,9 +71,53 @@ TEST(Disk, IsHeldAgainstTheCheckpointsThatStandAtOnce) {
       {"13.5 GB of disk", "0 B of state", "53.9 GB of 268.4 GB"});
 }
 
+TEST(Disk, KeepsTheBestCheckpointAsTheTrainerDoes) {
+  const std::string best =
+      "finetuning_type: full\nsave_steps: 2\nmax_steps: 8\neval_strategy: steps\neval_steps: 2\n"
+      "load_best_model_at_end: true\nsave_total_limit: ";
+  expect_parts(says(diagnosis_of({.yaml = best + "1\n"}), "deepspeed-disk"),
+               {"3 checkpoints stand there at once, then 2 of them", "242.6 GB at most"});
+  expect_parts(says(diagnosis_of({.yaml = best + "3\n"}), "deepspeed-disk"),
+               {"4 checkpoints stand there at once, then 3 of them", "323.4 GB at most"});
+}
+
+TEST(Disk, HoldsTheExportAfterTheRunBesideWhatStaysThere) {
+  Files files;
+  files.write("model.json", model_json(llama_7b));
+  files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
+  files.write("train.yaml", full_8_steps + "save_only_model: true\n");
+  files.write("export.yaml", "finetuning_type: full\nexport_dir: out\nexport_size: 5\n");
+  const auto with_free = [&](int gib) {
+    files.write("hardware.json", fmt::format(R"({{"gpus_per_node": 8, "gpu_mem_gib": 80,
+                                                 "host_ram_gib": 512, "out_free_gib": {}}})",
+                                             gib));
+    return files.diagnose();
+  };
+
+  // Four checkpoints of 80.9 GB at once; three, the final folder and the export afterwards.
+  const Diagnosis full = with_free(305);
+  expect_parts(says(full, "disk-fails-by-export"),
+               {"then 3 of them and the final folder of 80.9 GB and the exported model of 13.5 GB",
+                "need 336.9 GB at most", "export to another disk", "save_total_limit: 2"});
+  EXPECT_EQ(exit_code_of(full, Engine::deepspeed), 2);
+  files.question.paths.pop_back();
+  expect_parts(says(with_free(320), "deepspeed-disk-fits"), {"336.9 GB of 343.6 GB"});
+}
+
+TEST(Disk, OfARunThatSavesNothingIsTheFinalFolder) {
+  expect_parts(
+      says(diagnosis_of({.zero = R"("stage": 2)",
+                         .yaml = "finetuning_type: full\nsave_strategy: 'no'\n",
+                         .machine = R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 512,
+                                       "out_free_gib": 10})"}),
+           "final-folder-does-not-fit"),
+      {"13.5 GB needed, 10.7 GB"});
+}
+
 TEST(Disk, SaysWhatItDoesNotKnow) {
   const Diagnosis unbounded = diagnosis_of({.machine = small_disk});
-  expect_parts(says(unbounded, "deepspeed-disk-unbounded"), {"all are kept", "room for: 3"});
+  expect_parts(says(unbounded, "deepspeed-disk-unbounded"),
+               {"all of them and the final folder of 80.9 GB stay", "room for: 2"});
   expect_parts(says(diagnosis_of({}), "deepspeed-disk-unbounded"), {"free: unknown"});
   const Diagnosis without_saves =
       diagnosis_of({.yaml = "finetuning_type: full\nsave_strategy: 'no'\n"});

@@ -184,11 +184,12 @@ TEST(Wording, HasEachIdOnce) {
   for (const auto& table : all_wordings())
     for (const Wording& wording : table) EXPECT_TRUE(ids.insert(wording.id).second) << wording.id;
   std::set<std::string_view> names;
-  for (const Phrase& each : phrases()) {
-    EXPECT_TRUE(names.insert(each.id).second) << each.id;
-    EXPECT_FALSE(each.text.english.empty()) << each.id;
-    EXPECT_FALSE(each.text.chinese.empty()) << each.id;
-  }
+  for (const auto& table : all_phrases())
+    for (const Phrase& each : table) {
+      EXPECT_TRUE(names.insert(each.id).second) << each.id;
+      EXPECT_FALSE(each.text.english.empty()) << each.id;
+      EXPECT_FALSE(each.text.chinese.empty()) << each.id;
+    }
 }
 
 TEST(Wording, FillsSlotsAndPhrasesAndLeavesBracesOfValuesAlone) {

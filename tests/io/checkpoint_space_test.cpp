@@ -28,6 +28,38 @@ TEST(CheckpointSpace, KeepsAllWithoutALimit) {
   EXPECT_EQ(checkpoints_at_once({.save_count = 2, .save_total_limit = 5}), 2);
 }
 
+TEST(CheckpointSpace, HoldsTheFinalModelAgainstTheCheckpointsThatAreKept) {
+  SpaceNeed need = seven_billion(3);
+  need.export_bytes = 6'738'415'616 * 2;
+  // Four while the last is written; afterwards three and the model, which is less.
+  EXPECT_EQ(needed_bytes(need), 377'351'274'496);
+  need.export_bytes = 6'738'415'616 * 28;
+  EXPECT_EQ(needed_bytes(need), (3 * 14 + 28) * 6'738'415'616);
+  need.afterwards_bytes = 7;
+  EXPECT_EQ(needed_bytes(need), (3 * 14 + 28) * 6'738'415'616 + 7);
+  need.save_total_limit = 0;  // all ten stay
+  EXPECT_EQ(needed_bytes(need), (10 * 14 + 28) * 6'738'415'616 + 7);
+}
+
+TEST(CheckpointSpace, KeepsTheBestOneBesideTheNewest) {
+  SpaceNeed need = seven_billion(1);
+  need.spared_count = 1;
+  EXPECT_EQ(checkpoints_at_once(need), 3);  // the best, the last and the one being written
+  EXPECT_EQ(checkpoints_at_end(need), 2);
+  EXPECT_EQ(most_at_once(need), 3);
+  need.save_total_limit = 3;  // the best one is among them
+  EXPECT_EQ(checkpoints_at_once(need), 4);
+  EXPECT_EQ(checkpoints_at_end(need), 3);
+  need.save_count = 2;
+  EXPECT_EQ(checkpoints_at_once(need), 2);
+
+  need.save_count = 10;
+  need.save_total_limit = 1;
+  EXPECT_THAT(check_space(need, 250 * gibibyte, "out").error().what,
+              HasSubstr("3 checkpoints of 94,337,818,624 bytes (87.9 GiB) stand there at once "
+                        "(save_total_limit 1, the best one and the one being written)"));
+}
+
 TEST(CheckpointSpace, CountsWhatStandsThereAlready) {
   SpaceNeed need{
       .checkpoint_bytes = 10, .save_count = 8, .save_total_limit = 3, .standing_count = 3};
@@ -65,19 +97,20 @@ TEST(CheckpointSpace, NamesEachKeyThatFitsWithWhatIsThenNeeded) {
   need.export_bytes = 6'738'415'616 * 2;
 
   const auto roomy = check_space(need, 120 * gibibyte, "out");
-  const auto narrow = check_space(need, 30 * gibibyte, "out");
+  const auto narrow = check_space(need, 20 * gibibyte, "out");
   const auto none = check_space(need, 10 * gibibyte, "out");
 
-  EXPECT_THAT(roomy.error().what, HasSubstr("and the final model takes 13,476,831,232 bytes"));
+  EXPECT_THAT(roomy.error().what,
+              HasSubstr(", then 3 and the final model of 13,476,831,232 bytes"));
   EXPECT_THAT(roomy.error().fix, Not(HasSubstr("save_total_limit")));
   EXPECT_THAT(roomy.error().fix,
-              HasSubstr("save_only_model: true (nothing to resume from) -> 67,384,156,160 bytes"));
+              HasSubstr("save_only_model: true (nothing to resume from) -> 53,907,324,928 bytes"));
   EXPECT_THAT(roomy.error().fix, HasSubstr("save_strategy: \"no\" (the final model alone) -> "
                                            "13,476,831,232 bytes"));
   EXPECT_THAT(narrow.error().fix, Not(HasSubstr("save_only_model")));
   EXPECT_THAT(narrow.error().fix, HasSubstr("save_strategy: \"no\""));
   EXPECT_THAT(check_space(need, 50 * gibibyte, "out").error().fix,
-              HasSubstr("save_only_model: true (nothing to resume from) and save_total_limit: 1 -> "
+              HasSubstr("save_only_model: true (nothing to resume from) and save_total_limit: 2 -> "
                         "40,430,493,696 bytes"));
   EXPECT_THAT(none.error().fix, testing::StartsWith("free "));
 }

@@ -239,9 +239,16 @@ TEST(Rotation, KeepsTheNewestAndTheProtected) {
   const auto removed =
       remove_old_checkpoints(files, folder.path(), {.save_total_limit = 2, .protected_steps = {2}});
 
-  EXPECT_THAT(removed.value(), ElementsAre(folder / "checkpoint-3", folder / "checkpoint-1"));
+  EXPECT_THAT(removed.value(), ElementsAre(folder / "checkpoint-1", folder / "checkpoint-3",
+                                           folder / "checkpoint-4"));
   EXPECT_THAT(names_in(files, folder.path()),
-              ElementsAre("checkpoint-2", "checkpoint-4", "checkpoint-5", "latest"));
+              ElementsAre("checkpoint-2", "checkpoint-5", "latest"));
+  // The newest and the best are two, whatever the limit.
+  ASSERT_TRUE(simulated_save(files, folder.path(), 6));
+  ASSERT_TRUE(remove_old_checkpoints(files, folder.path(),
+                                     {.save_total_limit = 1, .protected_steps = {2}}));
+  EXPECT_THAT(names_in(files, folder.path()),
+              ElementsAre("checkpoint-2", "checkpoint-6", "latest"));
 }
 
 TEST(Rotation, NeverRemovesTheOnlyCompleteOne) {

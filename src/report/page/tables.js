@@ -18,7 +18,8 @@ function planCards(plan) {
     cards.push(card(bytesText(node.bytes), "host memory of a node, at most" + (node.budget_bytes === null ? "" : ", of " + bytesText(node.budget_bytes)),
                     node.budget_bytes > 0 ? node.bytes / node.budget_bytes : undefined));
   if (disk)
-    cards.push(card(bytesText(disk.bytes), "wanted of the disk, at most, of " + bytesText(disk.free_bytes) + " free",
+    cards.push(card(bytesText(disk.bytes),
+                    "wanted of the disk, at most" + (disk.free_bytes === null ? "" : ", of " + bytesText(disk.free_bytes) + " free"),
                     disk.free_bytes > 0 ? disk.bytes / disk.free_bytes : undefined));
   if (times) {
     cards.push(card(durationText(times.step_s), "a step, forecast"));

@@ -1,0 +1,91 @@
+// What a run needs of the disk, said by `plan`, by `doctor` and by the refusal of `train`: one figure.
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_line.h"
+#include "base/units.h"
+#include "doctor/finding.h"
+#include "support/case.h"
+
+namespace underkeel::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+json planned(const std::string& words) {
+  const Ran ran = run_underkeel("plan --json " + words);
+  return json::parse(ran.out, nullptr, false);
+}
+
+std::string messages_of(const std::string& words) {
+  return run_underkeel("doctor " + words).out;
+}
+
+struct Row {
+  std::string words;
+  std::int64_t at_once = 0, at_end = 0;
+};
+
+TEST(DiskNeed, IsOneFigureWhoeverIsAsked) {
+  const RunnableCase made = complete_case("disk_fills_in_save", {.model_file = "none"});
+  const std::string run = made.run_file.string();
+  write_text(made.folder / "hardware.yaml", "host_ram_gib: 64\nout_free_gib: 0.00001\n");
+  const std::string on_small = " --hardware " + (made.folder / "hardware.yaml").string();
+  const std::string evaluated =
+      " val_size=4 eval_strategy=steps eval_steps=2 load_best_model_at_end=true";
+  for (const Row& row : {
+           Row{"save_total_limit=3", 4, 3},
+           Row{"save_total_limit=1", 2, 1},
+           Row{"save_total_limit=1" + evaluated, 3, 2},
+           Row{"save_total_limit=3" + evaluated, 4, 3},
+           Row{"save_total_limit=3 save_only_model=true", 4, 3},
+           Row{"save_total_limit=null", 5, 5},
+           Row{"save_total_limit=3 save_strategy=no", 0, 0},
+       }) {
+    SCOPED_TRACE(row.words);
+    const std::string words = run + " max_steps=10 save_steps=2 " + row.words;
+
+    const json disk = planned(words)["disk"];
+
+    const std::int64_t each = disk["checkpoint_bytes"], final = disk["export_bytes"];
+    const std::int64_t needed = disk["needed_bytes"];
+    EXPECT_EQ(disk["checkpoints_at_once"], row.at_once);
+    EXPECT_EQ(disk["checkpoints_at_end"], row.at_end);
+    EXPECT_EQ(needed, std::max(row.at_once * each, row.at_end * each + final));
+    EXPECT_TRUE(disk["free_bytes"].is_null());
+    EXPECT_EQ(planned(words + on_small)["disk"]["needed_bytes"], needed);
+    const std::string said = doctor::amount(static_cast<double>(needed));
+    EXPECT_THAT(messages_of(words), HasSubstr(said));
+    EXPECT_THAT(messages_of(words + on_small), HasSubstr(said + " needed"));
+    const std::string exact = format_count(needed) + " bytes (" + format_bytes(needed) + ") needed";
+    EXPECT_THAT(run_underkeel("plan " + words + on_small).error, HasSubstr(exact));
+    ::setenv("UNDERKEEL_IO_FAULT", ("quota:path=" + made.output.string() + ",bytes=100000").c_str(),
+             1);
+    const Ran refused = run_underkeel("train " + words);
+    ::unsetenv("UNDERKEEL_IO_FAULT");
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.error, HasSubstr(exact));
+  }
+}
+
+TEST(DiskNeed, IsCalledTheLeastWhereTheNumberOfSavesIsNotKnown) {
+  const RunnableCase made = complete_case("disk_fills_in_save", {.model_file = "none"});
+  const std::string words =
+      made.run_file.string() + " max_steps=-1 num_train_epochs=3 save_total_limit=";
+
+  EXPECT_THAT(
+      run_underkeel("plan " + words + "null").out,
+      HasSubstr(" at least (all checkpoints are kept, and how many there are is not known"));
+  EXPECT_THAT(run_underkeel("plan " + words + "2").out, HasSubstr(": 3 checkpoints of "));
+  EXPECT_THAT(messages_of(words + "null"), HasSubstr("(at least: all are kept"));
+}
+
+}  // namespace
+}  // namespace underkeel::test
