@@ -20,6 +20,11 @@ constexpr std::int64_t gpu_reserve_bytes = gibibyte;
 // Resident after start-up and the first step, without arenas: code and libraries (MPI's among them),
 // heap of tokeniser and data.
 constexpr std::int64_t bare_process_bytes = 64 * mebibyte;
+// Resident with CUDA's driver and libraries, algorithms timed and 16,384 launches in graphs; with each further GPU of the
+// process; with NCCL (bench/results/2026-11-gpu-graphs.md).
+constexpr std::int64_t gpu_process_bytes = 608 * mebibyte;
+constexpr std::int64_t further_gpu_bytes = 208 * mebibyte;
+constexpr std::int64_t nccl_process_bytes = 384 * mebibyte;
 constexpr std::int64_t lane_bytes = 512 * kibibyte;  // of a lane's thread: stack and heap
 
 bool on_node(MemorySpace space, const Room& room) {
@@ -130,17 +135,29 @@ Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
   return room;
 }
 
-std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_per_rank) {
-  return bare_process_bytes +
-         ranks_in_process * (kernels::cpu_matmul_overhead_bytes(threads_per_rank) +
-                             (plan::lanes::count + threads_per_rank) * lane_bytes);
-}
-
 namespace {
 
 std::int64_t ranks_in_process(const Placement& placement) {
   return placement.ranks_are_processes ? 1 : placement.ranks_on_node;
 }
+
+/// Host memory of the GPUs' driver and libraries in one process.
+std::int64_t driver_host_bytes(const Placement& placement) {
+  const bool has_nccl = placement.ranks_are_processes && placement.world_size > 1;
+  return gpu_process_bytes + (ranks_in_process(placement) - 1) * further_gpu_bytes +
+         (has_nccl ? nccl_process_bytes : 0);
+}
+
+}  // namespace
+
+std::int64_t process_overhead_bytes(const Placement& placement, int threads_per_rank, bool on_gpu) {
+  const std::int64_t ranks = ranks_in_process(placement);
+  return bare_process_bytes + ranks * (plan::lanes::count + threads_per_rank) * lane_bytes +
+         (on_gpu ? driver_host_bytes(placement)
+                 : ranks * kernels::cpu_matmul_overhead_bytes(threads_per_rank));
+}
+
+namespace {
 
 /// Lists and orders of samples in one process.
 std::int64_t samples_bytes(const spec::RunConfig& run, const Placement& placement) {
@@ -207,7 +224,7 @@ Request request_on(const spec::HardwareSpec& machine, const Placement& placement
       run.threads_per_rank > 0
           ? run.threads_per_rank
           : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
-  request.overhead_bytes = process_overhead_bytes(ranks_in_process(placement), threads_per_rank) +
+  request.overhead_bytes = process_overhead_bytes(placement, threads_per_rank, request.on_gpu) +
                            samples_bytes(run, placement);
   std::vector<plan::Decision> choices = choices_on(machine, placement, run, threads_per_rank);
   request.decisions.insert(request.decisions.begin(), choices.begin(), choices.end());

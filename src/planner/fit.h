@@ -42,8 +42,9 @@ struct Room {
 Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
              const Placement& placement);
 
-/// Bytes of a process outside its arenas: code, libraries, threads and the kernels' workspace.
-std::int64_t process_overhead_bytes(std::int64_t ranks_in_process, int threads_per_rank);
+/// Bytes of a process outside its arenas: code, libraries, threads and the kernels' workspace; on GPUs what their driver
+/// and libraries take of the host.
+std::int64_t process_overhead_bytes(const Placement& placement, int threads_per_rank, bool on_gpu);
 
 /// A budget that a plan goes beyond. Of several the one that is furthest beyond.
 struct Shortage {

@@ -197,8 +197,10 @@ Result<void> check_token_folder(io::FileSystem& files, const std::string& folder
 
 std::optional<std::int64_t> memory_for_data(const planner::Room& room) {
   if (!room.node) return std::nullopt;
-  const std::int64_t left = room.node->size_bytes - planner::process_count(room.placement) *
-                                                        planner::process_overhead_bytes(0, 0);
+  const std::int64_t left =
+      room.node->size_bytes -
+      planner::process_count(room.placement) *
+          planner::process_overhead_bytes(room.placement, 0, !room.device_is_host);
   return std::max<std::int64_t>(left, 0);
 }
 
