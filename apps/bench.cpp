@@ -80,6 +80,7 @@ Result<void> run(Words words) {
   if (report.driver_bytes > 0)
     fmt::print(", of the GPU's memory {} with libraries, {} bytes more since the first step",
                format_bytes(report.driver_bytes), report.driver_growth_bytes);
+  if (report.graph_count > 0) fmt::print(", {} graphs", report.graph_count);
   fmt::print("\n");
   return {};
 }
@@ -155,6 +156,8 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   step->add_option("--timing", words->request.matmul_timing_s,
                    "seconds to choose the matrix library's algorithms in at most; 0: its own (30)")
       ->check(CLI::Range(0, 3600));
+  step->add_flag("--graphs,!--no-graphs", words->request.graphs,
+                 "on a GPU: capture short launches into graphs, as train does (default)");
   step->add_option("--floor", words->request.floor_s,
                    "seconds to run the step's products and attention alone; 0: not at all (10)")
       ->check(CLI::Range(0, 3600));

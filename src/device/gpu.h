@@ -24,6 +24,9 @@ struct GpuFacts {
 /// A point in a queue that others can wait for. Made and owned by its Gpu.
 enum class EventId : std::uint32_t {};
 
+/// Work of a queue that was kept to be run as one. Made and owned by its Gpu.
+enum class GraphId : std::uint32_t {};
+
 /// One GPU and what was made on it; everything ends with it. Calls may come from any thread once
 /// use() was called on that thread. Queued work is in order within a queue.
 /// Errors:  unsupported or io with the driver's words; a fault of an earlier kernel shows up in whichever
@@ -68,6 +71,11 @@ class Gpu {
   Result<void> clear(void* begin, std::int64_t size_bytes, const Queue& queue) {
     return fill(begin, size_bytes, 0, queue);
   }
+  /// Until end_capture(), what this thread queues there is kept instead of run. Nothing may wait for the host meanwhile.
+  virtual Result<void> begin_capture(const Queue& queue) = 0;
+  /// What was kept since, with all that it needs on the GPU. Addresses and numbers in it stay as they were.
+  virtual Result<GraphId> end_capture(const Queue& queue) = 0;
+  virtual Result<void> launch(GraphId graph, const Queue& queue) = 0;
   /// What launches on this thread since the last call have to report.
   virtual Result<void> check_launches() = 0;
 };

@@ -77,6 +77,16 @@ Result<Arena> Arena::make_on_gpu(std::int64_t size_bytes, std::string name, devi
   return arena;
 }
 
+Result<Arena> Arena::make_for(plan::MemorySpace space, std::int64_t size_bytes, int rank,
+                              device::Gpu* gpu) {
+  const auto name = fmt::format("{} arena of rank {}", plan::name_of(space), rank);
+  if (gpu != nullptr && space == plan::MemorySpace::device)
+    return make_on_gpu(size_bytes, name, *gpu);
+  if (gpu != nullptr && space == plan::MemorySpace::pinned_host)
+    return make_pinned(size_bytes, name, *gpu);
+  return make(size_bytes, name);
+}
+
 Arena::Arena(Arena&& other) noexcept {
   *this = std::move(other);
 }

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "device/gpu.h"
+#include "plan/schedule.h"
 
 namespace underkeel::exec {
 
@@ -20,6 +21,9 @@ class Arena {
   static Result<Arena> make_pinned(std::int64_t size_bytes, std::string name, device::Gpu& gpu);
   /// On `gpu`, which must outlive it.
   static Result<Arena> make_on_gpu(std::int64_t size_bytes, std::string name, device::Gpu& gpu);
+  /// The one that `space` needs: on the GPU, within its reach, or, with none, in host memory.
+  static Result<Arena> make_for(plan::MemorySpace space, std::int64_t size_bytes, int rank,
+                                device::Gpu* gpu);
   Arena() = default;
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;

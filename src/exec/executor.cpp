@@ -17,6 +17,9 @@
 #include "exec/gpu_lanes.h"
 #include "exec/guard.h"
 #include "exec/lane.h"
+#include "exec/lane_graphs.h"
+#include "exec/lane_program.h"
+#include "exec/live_bytes.h"
 #include "exec/noise.h"
 #include "exec/products_alone.h"
 #include "exec/share_products.h"
@@ -29,38 +32,6 @@ namespace underkeel::exec {
 namespace {
 
 namespace lanes = plan::lanes;
-
-/// A segment's operations sorted by lane, made once.
-struct LaneProgram {
-  std::array<std::vector<std::uint32_t>, lanes::count> ops;  // list positions, by lane
-  std::vector<std::uint32_t> place;                  // position in its lane, by list position
-  std::array<std::uint64_t, lanes::count> joined{};  // operations of the lane before its entries
-  std::vector<std::pair<std::size_t, std::uint32_t>>
-      entry_end;  // entry, list position of its last operation
-};
-
-LaneProgram lane_program(const plan::Segment& segment) {
-  LaneProgram program;
-  program.place.resize(segment.ops.size());
-  for (std::size_t i = 0; i < segment.ops.size(); ++i) {
-    const plan::Op& op = segment.ops[i];
-    auto& lane = program.ops[index(op.lane)];
-    program.place[i] = static_cast<std::uint32_t>(lane.size());
-    lane.push_back(static_cast<std::uint32_t>(i));
-    if (op.entry == plan::no_entry) {
-      program.joined[index(op.lane)] = lane.size();
-      continue;
-    }
-    const auto known = std::find_if(program.entry_end.begin(), program.entry_end.end(),
-                                    [&](const auto& end) { return end.first == index(op.entry); });
-    if (known == program.entry_end.end()) {
-      program.entry_end.emplace_back(index(op.entry), static_cast<std::uint32_t>(i));
-    } else {
-      known->second = static_cast<std::uint32_t>(i);
-    }
-  }
-  return program;
-}
 
 /// A segment that is running. Several exist: one may still have entries in flight while others run.
 struct Running {
@@ -99,13 +70,10 @@ struct Executor::State {
   std::optional<Error> error;
   std::atomic<bool> failed{false};
 
-  std::array<std::atomic<std::int64_t>, plan::memory_space_count> live{};
-  std::array<std::array<std::atomic<std::int64_t>, plan::memory_space_count>,
-             plan::segment_kind_count>
-      live_peak{};
-  std::array<std::vector<std::int64_t>, plan::memory_space_count> trace;
+  LiveBytes live;
 
   std::unique_ptr<GpuLanes> gpu_lanes;     // none: lanes run on the CPU
+  std::unique_ptr<LaneGraphs> graphs;      // none: operations are launched one by one
   std::vector<BFloat16> noise;             // of run_products()
   std::unique_ptr<CollectiveWatch> watch;  // of several ranks on GPUs
   std::unique_ptr<device::ThreadPool> pool;
@@ -145,6 +113,8 @@ struct Executor::State {
   void run_lane(Running& now, std::size_t lane);
   void run_serially(Running& now);
   void run_one(Running& now, std::size_t position, std::size_t lane);
+  void wait_for_others(Running& now, std::size_t position, std::size_t lane);
+  void run_graph(Running& now, std::size_t place, const LaneGraph& graph);
   void begin_life(const Running& now, plan::BufferId id);
   void end_life(plan::BufferId id);
   void record_failure(const Error& failure);
@@ -156,18 +126,12 @@ struct Executor::State {
 
 Result<void> Executor::State::take_arenas() {
   for (std::size_t space = 0; space < arenas.size(); ++space) {
-    const std::int64_t size_bytes = plan.layout.size_bytes[space];
-    const auto memory_space = static_cast<plan::MemorySpace>(space);
-    const auto name =
-        fmt::format("{} arena of rank {}", plan::name_of(memory_space), collectives.rank());
-    const bool on_gpu = options.gpu != nullptr && memory_space == plan::MemorySpace::device;
-    const bool pinned = options.gpu != nullptr && memory_space == plan::MemorySpace::pinned_host;
-    UK_TRY(arena, on_gpu   ? Arena::make_on_gpu(size_bytes, name, *options.gpu)
-                  : pinned ? Arena::make_pinned(size_bytes, name, *options.gpu)
-                           : Arena::make(size_bytes, name));
+    UK_TRY(arena, Arena::make_for(static_cast<plan::MemorySpace>(space),
+                                  plan.layout.size_bytes[space], collectives.rank(), options.gpu));
     arenas[space] = std::move(arena);
-    if (!on_gpu && !is_guarded()) poison(arenas[space].data(), arenas[space].size_bytes());
-    live[space] = plan.persistent_bytes[space];
+    if (!arenas[space].is_on_gpu() && !is_guarded())
+      poison(arenas[space].data(), arenas[space].size_bytes());
+    live.start(static_cast<plan::MemorySpace>(space), plan.persistent_bytes[space]);
   }
   return {};
 }
@@ -183,6 +147,10 @@ Result<void> Executor::State::prepare_gpu() {
   device::Queue& queue = gpu_lanes->queue(index(lanes::compute));
   UK_TRY_VOID(choose_products_for_all(context(), options.matmul_timing_s, queue));
   UK_TRY_VOID(warm_up(context(), queue));
+  if (options.graphs && !options.serial && options.delay_seed == 0 && !is_guarded()) {
+    UK_TRY(captured, LaneGraphs::make(context(), *gpu_lanes, programs));
+    graphs = std::move(captured);
+  }
   if (auto reason = failure()) return tl::unexpected(*std::move(reason));
   return {};
 }
@@ -233,11 +201,7 @@ void Executor::State::begin_life(const Running& now, plan::BufferId id) {
   const auto space = index(buffer.space);
   if (!options.serial && !arenas[space].is_on_gpu())
     unpoison(now.context.data(id), buffer.size_bytes);
-  const std::int64_t bytes = live[space] += buffer.size_bytes;
-  auto& peak = live_peak[index(now.segment->kind)][space];
-  std::int64_t known = peak;
-  while (known < bytes && !peak.compare_exchange_weak(known, bytes)) {
-  }
+  live.add(now.segment->kind, buffer);
 }
 
 void Executor::State::end_life(plan::BufferId id) {
@@ -245,7 +209,7 @@ void Executor::State::end_life(plan::BufferId id) {
   const auto space = index(buffer.space);
   if (!options.serial && !is_guarded() && !arenas[space].is_on_gpu())
     poison(arenas[space].data() + plan.layout.offset_bytes[index(id)], buffer.size_bytes);
-  live[space] -= buffer.size_bytes;
+  live.remove(buffer);
 }
 
 void Executor::State::run_one(Running& now, std::size_t position, std::size_t lane) {
@@ -285,25 +249,61 @@ void Executor::State::run_lane(Running& now, std::size_t lane) {
   if (!ops.empty() && !failed)
     for (std::size_t other = 0; other < lanes::count; ++other)
       progress[other].wait_for(now.start[other]);
-  for (const std::uint32_t position : ops) {
-    const plan::Op& op = now.segment->ops[position];
-    for (const plan::OpIndex after : op.after) {
-      const auto other = index(now.segment->ops[index(after)].lane);
-      progress[other].wait_for(now.base[other] + now.program->place[index(after)] + 1);
-      if (gpu_lanes && !failed) keep(gpu_lanes->wait_for(segment, index(after), lane));
-    }
-    for (const plan::EntryId entry : op.after_entry) {
-      progress[entry_lane[index(entry)]].wait_for(now.entry_count[index(entry)]);
-      if (gpu_lanes && !failed) keep(gpu_lanes->wait_for_entry(entry, lane));
+  const bool has_graphs = graphs && lane == index(lanes::compute) && !now.inputs.distortion;
+  for (std::size_t place = 0; place < ops.size();) {
+    const std::uint32_t position = ops[place];
+    wait_for_others(now, position, lane);
+    const LaneGraph* graph =
+        has_graphs ? graphs->find(segment, now.context.class_rows, place) : nullptr;
+    if (graph != nullptr) {
+      run_graph(now, place, *graph);
+      place += graph->count;
+      continue;
     }
     if (!failed) run_one(now, position, lane);
     if (gpu_lanes && !failed) keep(gpu_lanes->mark(segment, position));
+    progress[lane].advance();
+    ++place;
+  }
+}
+
+void Executor::State::wait_for_others(Running& now, std::size_t position, std::size_t lane) {
+  const plan::Op& op = now.segment->ops[position];
+  for (const plan::OpIndex after : op.after) {
+    const auto other = index(now.segment->ops[index(after)].lane);
+    progress[other].wait_for(now.base[other] + now.program->place[index(after)] + 1);
+    if (gpu_lanes && !failed) keep(gpu_lanes->wait_for(segment_index(now), index(after), lane));
+  }
+  for (const plan::EntryId entry : op.after_entry) {
+    progress[entry_lane[index(entry)]].wait_for(now.entry_count[index(entry)]);
+    if (gpu_lanes && !failed) keep(gpu_lanes->wait_for_entry(entry, lane));
+  }
+}
+
+void Executor::State::run_graph(Running& now, std::size_t place, const LaneGraph& graph) {
+  const std::size_t lane = index(lanes::compute);
+  const auto& ops = now.program->ops[lane];
+  if (!failed) {
+    Result<void> launched = gpu_lanes->gpu().launch(graph.graph, gpu_lanes->queue(lane));
+    if (!launched) {
+      Error failure = std::move(launched).error();
+      failure.where =
+          fmt::format("segment {}, ops {} to {} as a graph", plan::name_of(now.segment->kind),
+                      ops[place], ops[place + graph.count - 1]);
+      record_failure(failure);
+    }
+  }
+  for (std::size_t i = place; i < place + graph.count; ++i) {
+    const plan::Op& op = now.segment->ops[ops[i]];
+    if (const plan::BufferId id = plan::acquired_by(op); id != plan::no_buffer) begin_life(now, id);
+    if (const plan::BufferId id = plan::released_by(op); id != plan::no_buffer) end_life(id);
+    if (i + 1 == place + graph.count && !failed) keep(gpu_lanes->mark(segment_index(now), ops[i]));
     progress[lane].advance();
   }
 }
 
 void Executor::State::run_serially(Running& now) {
-  for (auto& bytes : trace) bytes.clear();
+  live.clear_trace();
   for (std::size_t i = 0; i < now.segment->ops.size() && !failed; ++i) {
     const plan::Op& op = now.segment->ops[i];
     // Under AddressSanitizer an operation can touch what uses() names and nothing else.
@@ -317,9 +317,7 @@ void Executor::State::run_serially(Running& now) {
     // An Acquire counts while it runs, a Release no longer.
     run_one(now, i, index(op.lane));
     if (watches) each_used(poison);
-    if (options.record_live_bytes)
-      for (std::size_t space = 0; space < trace.size(); ++space)
-        trace[space].push_back(live[space]);
+    if (options.record_live_bytes) live.record_trace();
   }
 }
 
@@ -395,10 +393,7 @@ Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
   now.context.sink = inputs.sink;
   now.context.rows = rows;
   now.context.class_rows = class_of(s.plan.schedule, *segment, rows);
-  for (std::size_t space = 0; space < s.arenas.size(); ++space) {
-    auto& peak = s.live_peak[index(kind)][space];
-    if (peak < s.live[space]) peak = s.live[space].load();
-  }
+  s.live.begin(kind);
   s.submit(now);
   if (!s.options.serial)
     for (std::size_t lane = 0; lane < lanes::count; ++lane)
@@ -450,6 +445,10 @@ Result<void> Executor::check_guards() {
   return exec::check_guards(s.context(), queue);
 }
 
+std::size_t Executor::graph_count() const {
+  return state_->graphs ? state_->graphs->count() : 0;
+}
+
 bool Executor::idle() const {
   return std::all_of(state_->running.begin(), state_->running.end(),
                      [](const Running& slot) { return slot.lanes_left == 0; });
@@ -460,11 +459,11 @@ Result<std::int64_t> Executor::resident_bytes(plan::MemorySpace space) const {
 }
 
 std::int64_t Executor::live_peak_bytes(plan::SegmentKind kind, plan::MemorySpace space) const {
-  return state_->live_peak[index(kind)][index(space)];
+  return state_->live.peak(kind, space);
 }
 
 const std::vector<std::int64_t>& Executor::live_trace(plan::MemorySpace space) const {
-  return state_->trace[index(space)];
+  return state_->live.trace(space);
 }
 
 std::vector<std::byte> Executor::read_buffer(plan::BufferId id) const {

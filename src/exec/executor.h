@@ -41,12 +41,13 @@ struct Outputs {
   std::vector<float> logits;    // (V)
 };
 
-/// Where operations are run and how, never what they compute; all but the first three are for tests.
+/// Where operations are run and how, never what they compute; all but the first four are for tests.
 struct ExecutorOptions {
   device::Gpu* gpu = nullptr;  // for a plan on a GPU; must outlive the executor
   comm::DeviceCollectives* device_collectives = nullptr;  // for several ranks on GPUs; as well
   /// On a GPU: at most so long to time algorithms of products, on rank 0; its choices are those of all ranks.
   double matmul_timing_s = 0;
+  bool graphs = true;            // on a GPU: stretches of short launches as graphs
   int thread_count = 1;          // of the compute lane's pool
   bool serial = false;           // list order in the caller's thread, no lanes
   std::uint64_t delay_seed = 0;  // not 0: random pauses before operations
@@ -72,6 +73,8 @@ class Executor {
   Result<void> drain();
   /// In the guard layout: drains, then tells whether nothing was written behind a buffer. Else nothing.
   Result<void> check_guards();
+  /// Graphs that were captured; 0 where launches are long enough to do without.
+  std::size_t graph_count() const;
   /// Whether the entries of earlier segments have all ended; never waits.
   bool idle() const;
 

@@ -20,6 +20,10 @@ class GpuLanes {
   device::Gpu& gpu() const { return gpu_; }
   device::Queue& queue(std::size_t lane) { return queues_[lane]; }
 
+  /// Whether anyone waits for this operation of the segment.
+  bool is_waited_for(std::size_t segment, std::size_t position) const {
+    return events_[segment][position] != no_event;
+  }
   /// `lane` goes on after an operation of the segment that has been given to its own lane's queue.
   Result<void> wait_for(std::size_t segment, std::size_t position, std::size_t lane);
   Result<void> wait_for_entry(plan::EntryId entry, std::size_t lane);

@@ -198,6 +198,7 @@ class BenchRank {
     exec::ExecutorOptions options;
     options.thread_count = thread_count;
     options.gpu = gpu_.get();
+    options.graphs = request_.graphs;
     options.device_collectives = device_collectives_.get();
     io::FileSystem files;
     if (gpu_ && ranks_.rank() == 0) {
@@ -210,6 +211,7 @@ class BenchRank {
            exec::Executor::make(plan_, gpu_ ? kernels::cuda_kernels() : kernels::cpu_kernels(),
                                 ranks_, options));
     executor_ = std::move(made);
+    report_.graph_count = executor_->graph_count();
     if (options.matmul_timing_s > 0) keep_matmuls(files, matmul_cache_folder());
     if (gpu_) {
       UK_TRY(bytes, gpu_->free_bytes());

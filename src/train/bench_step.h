@@ -22,6 +22,7 @@ struct BenchStepRequest {
   int ranks = 1;                // threads, each with a GPU of its own where there are GPUs
   double matmul_timing_s = 30;  // on a GPU: at most so long to choose algorithms of products
   std::string hardware;  // a hardware.yaml to predict the step's time from; empty: no prediction
+  bool graphs = true;    // on a GPU: short launches as graphs; else one by one
   double floor_s = 10;   // one rank on a GPU: how long the floor is measured; 0: not at all
 };
 
@@ -44,6 +45,7 @@ struct BenchStepReport {
   std::int64_t device_bytes = 0;         // of the arena
   std::int64_t driver_bytes = 0;         // on a GPU: what the card has less, arena included
   std::int64_t driver_growth_bytes = 0;  // of it between the seal and the end
+  std::size_t graph_count = 0;           // graphs that short launches were captured into
   double start_s = 0;                    // from nothing to weights loaded
 };
 

@@ -108,16 +108,21 @@ struct CurveResult {
   std::vector<double> norms;
   double evaluation_loss = 0;
   std::vector<std::vector<std::byte>> weights;  // by unit
-  std::vector<std::int64_t> free_bytes;         // after the seal, each step, evaluation and save
+  std::size_t graph_count = 0;
+  std::vector<std::int64_t> free_bytes;  // after the seal, each step, evaluation and save
 };
 
 CurveResult run_curve(const CurveSettings& curve, const std::filesystem::path& folder,
                       DType weight_type, spec::Recompute level = spec::Recompute::cheap,
-                      const std::function<void(Rank&)>& after = {}) {
+                      const std::function<void(Rank&)>& after = {},
+                      const exec::ExecutorOptions& how = {}) {
   const planner::Request request = request_of_curve(curve, folder, weight_type, level);
   const plan::Plan plan = planner::make_plan(request);
   CurveResult result;
-  run_ranks(plan, on_gpu(), [&](Rank& rank) {
+  EngineOptions options = on_gpu();
+  options.executor.graphs = how.graphs;
+  run_ranks(plan, options, [&](Rank& rank) {
+    result.graph_count = rank.executor.graph_count();
     const auto look = [&] { result.free_bytes.push_back(value_of(gpu()->free_bytes())); };
     look();
     load_weights(rank, folder);
@@ -222,6 +227,23 @@ TEST(BitsOnGpu, AreTheSameInTwoRunsAndAtEveryRecomputeLevel) {
     EXPECT_EQ(first.evaluation_loss, other.evaluation_loss);
     EXPECT_TRUE(first.weights == other.weights);
   }
+}
+
+TEST(GraphsOnGpu, GiveTheSameBitsAsLaunchesOneByOne) {
+  SKIP_WITHOUT_GPU();
+  const GoldenBf16 golden = read_golden_bf16();
+  const auto& folder = golden.starts.front().folder;
+
+  const CurveResult captured = run_curve(golden, folder, DType::bf16);
+  const CurveResult launched =
+      run_curve(golden, folder, DType::bf16, spec::Recompute::cheap, {}, {.graphs = false});
+
+  EXPECT_GT(captured.graph_count, 0u);
+  EXPECT_EQ(launched.graph_count, 0u);
+  EXPECT_EQ(captured.losses, launched.losses);
+  EXPECT_EQ(captured.norms, launched.norms);
+  EXPECT_EQ(captured.evaluation_loss, launched.evaluation_loss);
+  EXPECT_TRUE(captured.weights == launched.weights);
 }
 
 TEST(SealOnGpu, FreeMemoryIsTheSameToTheByteFromTheSealToTheEnd) {

@@ -36,6 +36,7 @@ class CudaGpu final : public Gpu {
   ~CudaGpu() override {
     cudaSetDevice(ordinal_);
     cudaDeviceSynchronize();
+    for (const cudaGraphExec_t graph : graphs_) cudaGraphExecDestroy(graph);
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
     for (const cudaStream_t stream : streams_) cudaStreamDestroy(stream);
   }
@@ -137,6 +138,25 @@ class CudaGpu final : public Gpu {
         cudaMemsetAsync(begin, value, static_cast<std::size_t>(size_bytes), stream_of(queue)),
         "filling memory");
   }
+  Result<void> begin_capture(const Queue& queue) override {
+    return result_of(cudaStreamBeginCapture(stream_of(queue), cudaStreamCaptureModeThreadLocal),
+                     "beginning to capture a graph");
+  }
+  Result<GraphId> end_capture(const Queue& queue) override {
+    cudaGraph_t kept = nullptr;
+    UK_TRY_VOID(result_of(cudaStreamEndCapture(stream_of(queue), &kept), "capturing a graph"));
+    cudaGraphExec_t graph = nullptr;
+    const cudaError_t error = cudaGraphInstantiate(&graph, kept, 0);
+    cudaGraphDestroy(kept);
+    UK_TRY_VOID(result_of(error, "making a graph"));
+    graphs_.push_back(graph);
+    UK_TRY_VOID(result_of(cudaGraphUpload(graph, stream_of(queue)), "sending a graph to the GPU"));
+    return GraphId{static_cast<std::uint32_t>(graphs_.size() - 1)};
+  }
+  Result<void> launch(GraphId graph, const Queue& queue) override {
+    return result_of(cudaGraphLaunch(graphs_[static_cast<std::size_t>(graph)], stream_of(queue)),
+                     "launching a graph");
+  }
   Result<void> check_launches() override {
     return result_of(cudaPeekAtLastError(), "launching a kernel");
   }
@@ -150,6 +170,7 @@ class CudaGpu final : public Gpu {
   GpuFacts facts_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
+  std::vector<cudaGraphExec_t> graphs_;
 };
 
 Result<GpuFacts> facts_of(int ordinal) {
