@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <mutex>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "exec/arena.h"
 #include "exec/bind.h"
 #include "exec/collective_watch.h"
+#include "exec/error_place.h"
 #include "exec/gpu_lanes.h"
 #include "exec/guard.h"
 #include "exec/lane.h"
@@ -101,6 +101,14 @@ struct Executor::State {
   /// Ends the run if the result is an error.
   void keep(const Result<void>& result) {
     if (!result) record_failure(result.error());
+  }
+  /// The same; `place` tells where it came up, if the error does not.
+  template <class Place>
+  void keep(const Result<void>& result, Place&& place) {
+    if (result) return;
+    Error failure = result.error();
+    if (failure.where.empty()) failure.where = place();
+    record_failure(failure);
   }
   bool is_guarded() const { return plan.layout.guard_bytes > 0; }
   /// For what is done while no segment runs.
@@ -232,13 +240,7 @@ void Executor::State::run_one(Running& now, std::size_t position, std::size_t la
     Result<void> result = run_operation(now.context, op, queue);
     if (result && gpu_lanes && options.serial) result = gpu_lanes->gpu().synchronize(queue);
     if (result && gpu_lanes) result = gpu_lanes->gpu().check_launches();
-    if (!result) {
-      Error failure = std::move(result).error();
-      if (failure.where.empty())
-        failure.where = fmt::format("segment {}, op {} {}", plan::name_of(now.segment->kind),
-                                    position, op.label);
-      record_failure(failure);
-    }
+    keep(result, [&] { return place_of(plan, *now.segment, position); });
   }
 }
 
@@ -261,7 +263,9 @@ void Executor::State::run_lane(Running& now, std::size_t lane) {
       continue;
     }
     if (!failed) run_one(now, position, lane);
-    if (gpu_lanes && !failed) keep(gpu_lanes->mark(segment, position));
+    if (gpu_lanes && !failed)
+      keep(gpu_lanes->mark(segment, position),
+           [&] { return place_of(plan, *now.segment, position); });
     progress[lane].advance();
     ++place;
   }
@@ -283,21 +287,16 @@ void Executor::State::wait_for_others(Running& now, std::size_t position, std::s
 void Executor::State::run_graph(Running& now, std::size_t place, const LaneGraph& graph) {
   const std::size_t lane = index(lanes::compute);
   const auto& ops = now.program->ops[lane];
-  if (!failed) {
-    Result<void> launched = gpu_lanes->gpu().launch(graph.graph, gpu_lanes->queue(lane));
-    if (!launched) {
-      Error failure = std::move(launched).error();
-      failure.where =
-          fmt::format("segment {}, ops {} to {} as a graph", plan::name_of(now.segment->kind),
-                      ops[place], ops[place + graph.count - 1]);
-      record_failure(failure);
-    }
-  }
+  if (!failed)
+    keep(gpu_lanes->gpu().launch(graph.graph, gpu_lanes->queue(lane)),
+         [&] { return place_of(plan, *now.segment, ops[place], ops[place + graph.count - 1]); });
   for (std::size_t i = place; i < place + graph.count; ++i) {
     const plan::Op& op = now.segment->ops[ops[i]];
     if (const plan::BufferId id = plan::acquired_by(op); id != plan::no_buffer) begin_life(now, id);
     if (const plan::BufferId id = plan::released_by(op); id != plan::no_buffer) end_life(id);
-    if (i + 1 == place + graph.count && !failed) keep(gpu_lanes->mark(segment_index(now), ops[i]));
+    if (i + 1 == place + graph.count && !failed)
+      keep(gpu_lanes->mark(segment_index(now), ops[i]),
+           [&] { return place_of(plan, *now.segment, ops[i]); });
     progress[lane].advance();
   }
 }
@@ -398,7 +397,8 @@ Result<Outputs> Executor::run(plan::SegmentKind kind, const Inputs& inputs) {
   if (!s.options.serial)
     for (std::size_t lane = 0; lane < lanes::count; ++lane)
       s.progress[lane].wait_for(s.joined[lane]);
-  if (s.gpu_lanes && !s.failed) s.keep(s.gpu_lanes->join(s.segment_index(now)));
+  if (s.gpu_lanes && !s.failed)
+    s.keep(s.gpu_lanes->join(s.segment_index(now)), [&] { return place_of(s.plan, *segment); });
   if (auto failure = s.failure()) {
     for (auto& thread : s.threads)
       if (thread) thread->wait_idle();

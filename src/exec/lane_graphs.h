@@ -20,7 +20,8 @@ struct LaneGraph {
 
 class LaneGraphs {
  public:
-  /// Captures every segment in those classes of rows in which its launches are short, those met most first. Nothing is left to be made when a
+  /// Captures every segment in those classes of rows in which its launches are short, those met most first;
+  /// none where CUDA_LAUNCH_BLOCKING is 1. Nothing is left to be made when a
   /// graph is launched. Every operation has run before (warm_up).
   static Result<std::unique_ptr<LaneGraphs>> make(Context context, GpuLanes& gpu_lanes,
                                                   const std::vector<LaneProgram>& programs);

@@ -20,9 +20,10 @@ std::string text_of(cudaError_t error) {
 Result<void> result_of(cudaError_t error, std::string_view doing) {
   if (error == cudaSuccess) return {};
   cudaGetLastError();  // the error is told here; a sticky one comes back by itself
-  return fail(ErrorCode::io, fmt::format("{}: the driver says: {}", doing, text_of(error)), "",
-              "run it again; if it stays, nvidia-smi and the kernel log tell whether the GPU is "
-              "sound");
+  return fail(
+      ErrorCode::io, fmt::format("{}: the driver says: {}", doing, text_of(error)), "",
+      "run it again with CUDA_LAUNCH_BLOCKING=1 in the environment, which has the operation "
+      "named that fails; nvidia-smi and the kernel log tell whether the GPU is sound");
 }
 
 cudaStream_t stream_of(const Queue& queue) {
