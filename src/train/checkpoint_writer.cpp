@@ -121,7 +121,7 @@ Result<void> CheckpointWriter::commit(comm::Communicator& control) {
     return io::to_json(parts_);
   };
   Result<std::string> own = sync_all();
-  UK_TRY_VOID(agree(control, own ? Result<void>{} : tl::unexpected(own.error())));
+  UK_TRY_VOID(agree(control, own));
   UK_TRY(texts, control.all_gather_text(*own));
   return on_rank_0(control, [&] { return finish_on_rank_0(texts); });
 }

@@ -34,7 +34,7 @@ Result<std::vector<double>> of_all(comm::Communicator& control, double own) {
 Result<std::int64_t> free_on_all(device::Gpu& card, comm::Communicator& control) {
   UK_TRY_VOID(control.barrier());
   const auto free_now = card.free_bytes();
-  UK_TRY_VOID(comm::agree(control, free_now ? Result<void>{} : tl::unexpected(free_now.error())));
+  UK_TRY_VOID(comm::agree(control, free_now));
   return free_now;
 }
 

@@ -125,7 +125,7 @@ Result<void> run_over_mpi(const spec::RunConfig& run, io::FileSystem& files) {
                             .source = "mpirun"},
                            devices);
     // One rank may be refused what the others are granted: all learn of it before anything starts.
-    if (Result<void> all = agree(control, job ? Result<void>{} : tl::unexpected(job.error())); !all)
+    if (Result<void> all = agree(control, job); !all)
       return tl::unexpected(told_once(control, all.error()));
     if (Result<void> same = check_ranks_agree(files, control, *job); !same)
       return tl::unexpected(told_once(control, same.error()));

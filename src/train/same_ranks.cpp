@@ -114,7 +114,7 @@ std::vector<std::string> differences(const Json& first, const Json& other) {
 
 Result<void> check_ranks_agree(io::FileSystem& files, comm::Communicator& control, const Job& job) {
   auto own = what_is_run(files, job);
-  UK_TRY_VOID(agree(control, own ? Result<void>{} : tl::unexpected(own.error())));
+  UK_TRY_VOID(agree(control, own));
   const std::string text = own->dump(-1, ' ', false, Json::error_handler_t::replace);
   UK_TRY(digests, control.all_gather_text(checksum_of_text(text)));
   const auto other = std::find_if(digests.begin(), digests.end(), [&](const std::string& digest) {

@@ -47,6 +47,9 @@ class HostGpu final : public device::Gpu {
     std::memset(begin, value, static_cast<std::size_t>(size_bytes));
     return {};
   }
+  Result<void> begin_capture(const device::Queue&) override { return {}; }
+  Result<device::GraphId> end_capture(const device::Queue&) override { return device::GraphId{}; }
+  Result<void> launch(device::GraphId, const device::Queue&) override { return {}; }
   Result<void> check_launches() override { return {}; }
   std::size_t pinned_count() const { return pinned_.size(); }
 

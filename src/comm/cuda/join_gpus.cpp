@@ -91,7 +91,7 @@ Result<void> connect(DeviceCollectives& group, Communicator& control, device::Gp
 /// The link of every rank; one that has another would make other calls.
 Result<GpuLink> agree_on_link(Communicator& control) {
   const auto own = link_of_gpus(control.transport() == "threads", control.world_size());
-  UK_TRY_VOID(agree(control, own ? Result<void>{} : tl::unexpected(own.error())));
+  UK_TRY_VOID(agree(control, own));
   const auto number = static_cast<double>(*own);
   std::vector<double> all(static_cast<std::size_t>(control.world_size()));
   UK_TRY_VOID(control.all_gather_values(std::span(&number, 1), all));

@@ -169,7 +169,7 @@ nccl::UniqueId from_hex(std::string_view text) {
 Result<std::unique_ptr<DeviceCollectives>> make_nccl(Communicator& control) {
   const auto loaded = nccl::load_library();
   // One rank without the library would leave the others waiting in it.
-  UK_TRY_VOID(agree(control, loaded ? Result<void>{} : tl::unexpected(loaded.error())));
+  UK_TRY_VOID(agree(control, loaded));
   const nccl::Library& library = **loaded;
   nccl::UniqueId id{};
   Result<void> made;

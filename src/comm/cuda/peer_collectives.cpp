@@ -192,7 +192,7 @@ Result<std::unique_ptr<DeviceCollectives>> make_peers(Communicator& control,
   const std::shared_ptr<PeerGroup> group = joining.at(std::stoi(numbers.front()));
   auto member = member_of(gpu);
   if (member) group->members[static_cast<std::size_t>(control.rank())] = *member;
-  const Result<void> all = agree(control, member ? Result<void>{} : tl::unexpected(member.error()));
+  const Result<void> all = agree(control, member);
   if (control.rank() == 0) joining.close(opened);
   UK_TRY_VOID(all);
   UK_TRY_VOID(agree(control, reach_all(*group, *gpu)));
