@@ -293,6 +293,20 @@ class Gatherer {
       spec::apply_override(change, 1, inputs_.deepspeed->root, ignored);
   }
 
+  /// The ranks that a config alone is for, where it gives all three sizes of its batch; 0 where none makes them agree.
+  std::int64_t ranks_of_batch() const {
+    if (!inputs_.deepspeed || inputs_.run || inputs_.accelerate) return 0;
+    const spec::Value& root = inputs_.deepspeed->root;
+    const auto size = [&](std::string_view key) { return whole_at(root, key).value_or(0); };
+    constexpr std::int64_t most_ranks = 1 << 20;  // as --ranks
+    const std::int64_t total = size("train_batch_size");
+    const std::int64_t micro = size("train_micro_batch_size_per_gpu");
+    const std::int64_t steps = size("gradient_accumulation_steps");
+    if (total < 1 || micro < 1 || steps < 1 || micro > total / steps) return 0;
+    const std::int64_t ranks = total / (micro * steps);
+    return total % (micro * steps) == 0 && ranks <= most_ranks ? ranks : 0;
+  }
+
   void count_ranks() {
     Ranks& ranks = inputs_.ranks;
     const std::int64_t nodes = inputs_.machine ? inputs_.machine->nodes : 1;
@@ -308,6 +322,8 @@ class Gatherer {
       ranks = {.count = of_accelerate, .source = "num_processes"};
     } else if (inputs_.machine && inputs_.machine->gpus_per_node > 0) {
       ranks = {.count = nodes * inputs_.machine->gpus_per_node, .source = inputs_.machine_file};
+    } else if (const std::int64_t of_batch = ranks_of_batch(); of_batch > 0) {
+      ranks = {.count = of_batch, .source = inputs_.deepspeed->file};
     }
     ranks.on_node = std::max<std::int64_t>(
         1, (ranks.count + std::min(nodes, ranks.count) - 1) / std::min(nodes, ranks.count));

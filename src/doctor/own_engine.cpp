@@ -9,6 +9,7 @@
 #include "doctor/config_rules.h"
 #include "doctor/own_alternatives.h"
 #include "doctor/own_disk.h"
+#include "doctor/own_place.h"
 #include "doctor/own_run.h"
 #include "io/model_files.h"
 #include "planner/fit.h"
@@ -46,20 +47,30 @@ class OwnEngine {
     words_ = std::move(*words);
     auto readout = read_text({}, inputs_.ranks.count);
     if (!readout) return;  // the document's own finding says why
-    for (const spec::Problem& problem : readout->problems.all()) tell(problem);
+    bool is_refused = false;
+    for (const spec::Problem& problem : readout->problems.all()) {
+      // What a config alone does not give a run file will.
+      if (!place_of(problem, inputs_).is_given) continue;
+      tell(problem);
+      is_refused = true;
+    }
     const bool can_plan = inputs_.model && knows_the_machine();
     if (!readout->problems.empty()) {
+      if (!is_refused) return;
       diagnosis_.underkeel.verdict = Verdict::fails;
       // Without what is not built yet, the rest of the run can still be planned.
       if (can_plan && all_not_built(readout->problems))
         plan_the_rest(readout->problems, readout->run);
       return;
     }
-    for (const std::string& note : readout->run.notes)
+    for (const std::string& note : readout->run.notes) {
+      // Beside a config alone nothing holds in place of a run file's defaults.
+      if (!inputs_.run && note.find("(default)") != std::string::npos) continue;
       diagnosis_.findings.push_back({.id = "underkeel-note",
                                      .engine = Engine::underkeel,
                                      .file = file_name(),
                                      .slots = {{"what", note}}});
+    }
     if (tell_adapters() || !inputs_.model) return;
     if (can_plan) return plan(readout->run);
     diagnosis_.findings.push_back({.id = "underkeel-machine-unread",
@@ -91,44 +102,9 @@ class OwnEngine {
     return inputs_.run ? inputs_.run->file : inputs_.deepspeed->file;
   }
 
-  struct Place {
-    std::string file, key;
-    int line = 0;
-  };
-
-  /// "ds_config.json: zero_optimization.stage (line 4)": the file, the key and the line.
-  Place place_of(const spec::Problem& problem) const {
-    Place place{.file = file_name(), .key = problem.key};
-    std::string& key = place.key;
-    if (inputs_.deepspeed && key.starts_with(inputs_.deepspeed->file + ": ")) {
-      place.file = inputs_.deepspeed->file;
-      key.erase(0, place.file.size() + 2);
-    }
-    // "deepspeed.train_batch_size": told of the whole run, but it stands in the config.
-    constexpr std::string_view of_config = "deepspeed.";
-    if (inputs_.deepspeed && key.starts_with(of_config)) {
-      place.file = inputs_.deepspeed->file;
-      key.erase(0, of_config.size());
-      place.line = line_of(inputs_.deepspeed->root, key);
-    }
-    // "path/ds_config.json, line 1, column 36": it could not be read.
-    if (inputs_.deepspeed && key.starts_with(inputs_.deepspeed->path + ", line ")) {
-      place.file = inputs_.deepspeed->file;
-      place.line = std::atoi(key.c_str() + inputs_.deepspeed->path.size() + 7);
-      key.clear();
-      return place;
-    }
-    if (const std::size_t at = key.rfind(" (line "); at != std::string::npos) {
-      place.line = std::atoi(key.c_str() + at + 7);
-      key.erase(at);
-    }
-    if (const std::size_t at = key.rfind(" (command line)"); at != std::string::npos) key.erase(at);
-    return place;
-  }
-
   void tell(const spec::Problem& problem) {
     const bool is_later = problem.code == ErrorCode::unsupported;
-    const auto [file, key, line] = place_of(problem);
+    const auto [file, key, line, is_given] = place_of(problem, inputs_);
     const bool stops_theirs = inputs_.run && inputs_.run->file == file &&
                               trainer_stops_on(problem, key, inputs_.run->root);
     diagnosis_.findings.push_back(
@@ -176,7 +152,7 @@ class OwnEngine {
     const planner::FitQuestion question = fit_question(run);
     std::string keys;
     for (const spec::Problem& problem : problems.all())
-      keys += fmt::format("{}`{}`", keys.empty() ? "" : ", ", place_of(problem).key);
+      keys += fmt::format("{}`{}`", keys.empty() ? "" : ", ", place_of(problem, inputs_).key);
     if (std::all_of(problems.all().begin(), problems.all().end(), is_offload)) {
       append_alternatives(question);
       if (!has_offer()) tell_enough_ranks(question);

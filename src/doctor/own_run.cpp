@@ -1,5 +1,8 @@
 #include "doctor/own_run.h"
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 #include "spec/text_file.h"
@@ -9,28 +12,95 @@ namespace {
 
 using spec::Value;
 
-/// A run file in the config's own words, for those who give a config alone: it disagrees nowhere.
-std::string run_text_of(const Value& config) {
-  std::string text = "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\n";
-  const auto add = [&](std::string_view key, std::string_view path) {
-    if (const Value* value = value_at(config, path); value != nullptr && spec::to_double(*value))
-      text += fmt::format("{}: {}\n", key, value->text);
-  };
-  add("per_device_train_batch_size", "train_micro_batch_size_per_gpu");
-  add("gradient_accumulation_steps", "gradient_accumulation_steps");
-  add("max_grad_norm", "gradient_clipping");
-  add("learning_rate", "optimizer.params.lr");
-  add("adam_epsilon", "optimizer.params.eps");
-  add("weight_decay", "optimizer.params.weight_decay");
-  if (value_at(config, "optimizer") != nullptr && !number_at(config, "optimizer.params.lr"))
-    text += "learning_rate: 0.001\n";
-  const bool bf16 = truth_at(config, "bf16.enabled").value_or(false) ||
-                    truth_at(config, "bfloat16.enabled").value_or(false) ||
-                    is_auto_at(config, "bf16.enabled");
-  if (bf16) text += "bf16: true\n";
-  if (truth_at(config, "fp16.enabled").value_or(false) && !bf16) text += "fp16: true\n";
-  return text;
-}
+struct SameValue {
+  std::string_view run_key;
+  std::string_view config_key;
+};
+constexpr std::array same_values = {
+    SameValue{"per_device_train_batch_size", "train_micro_batch_size_per_gpu"},
+    SameValue{"gradient_accumulation_steps", "gradient_accumulation_steps"},
+    SameValue{"max_grad_norm", "gradient_clipping"},
+    SameValue{"learning_rate", "optimizer.params.lr"},
+    SameValue{"adam_epsilon", "optimizer.params.eps"},
+    SameValue{"weight_decay", "optimizer.params.weight_decay"},
+    SameValue{"adam_beta1", "optimizer.params.betas"},
+    SameValue{"adam_beta2", "optimizer.params.betas"},
+    SameValue{"warmup_steps", "scheduler.params.warmup_num_steps"}};
+
+/// A run file in a config's own words, for those who give a config alone: it disagrees nowhere.
+class ConfigAsRun {
+ public:
+  ConfigAsRun(const Value& config, std::int64_t ranks) : config_(config), ranks_(ranks) {}
+
+  OwnRun run() {
+    words_.text = "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\n";
+    for (const SameValue& same : same_values)
+      if (const Value* value = value_at(config_, same.config_key);
+          value != nullptr && spec::to_double(*value))
+        add(same.run_key, value->text);
+    add_rest_of_batch();
+    add_rate();
+    if (const Value* betas = value_at(config_, "optimizer.params.betas");
+        betas != nullptr && betas->items.size() == 2) {
+      add("adam_beta1", betas->items[0].text);
+      add("adam_beta2", betas->items[1].text);
+    }
+    add_precision();
+    return std::move(words_);
+  }
+
+ private:
+  void add(std::string_view key, std::string_view value) {
+    words_.text += fmt::format("{}: {}\n", key, value);
+  }
+
+  /// What DeepSpeed makes of the sizes of the batch that are left out.
+  void add_rest_of_batch() {
+    const auto total = whole_at(config_, "train_batch_size");
+    const auto micro = whole_at(config_, "train_micro_batch_size_per_gpu");
+    const auto steps = whole_at(config_, "gradient_accumulation_steps");
+    if (!total || *total < 1 || (micro && steps)) return;
+    const std::int64_t of_rank = std::max<std::int64_t>(1, *total / ranks_);
+    if (micro && *micro > 0)
+      add("gradient_accumulation_steps",
+          fmt::format("{}", std::max<std::int64_t>(1, of_rank / *micro)));
+    if (!micro)
+      add("per_device_train_batch_size",
+          fmt::format("{}", std::max<std::int64_t>(
+                                1, of_rank / std::max<std::int64_t>(1, steps.value_or(1)))));
+  }
+
+  /// A schedule with a rate of its own sets it from the start, whatever the optimizer has; else DeepSpeed's default holds.
+  void add_rate() {
+    const auto peak = value_at(config_, "scheduler.params.warmup_max_lr");
+    const bool has_rate = number_at(config_, "optimizer.params.lr").has_value();
+    if (peak != nullptr && spec::to_double(*peak)) {
+      if (!has_rate) add("learning_rate", peak->text);
+      words_.changes.push_back(fmt::format("learning_rate={}", peak->text));
+      if (value_at(config_, "optimizer.params") != nullptr)
+        words_.changes.emplace_back("deepspeed.optimizer.params.lr=auto");
+    } else if (value_at(config_, "optimizer") != nullptr && !has_rate) {
+      add("learning_rate", "0.001");
+    }
+  }
+
+  void add_precision() {
+    const bool fp16 = truth_at(config_, "fp16.enabled").value_or(false);
+    for (const std::string section : {"bf16", "bfloat16"}) {
+      const bool is_on = truth_at(config_, section + ".enabled").value_or(false) ||
+                         (is_auto_at(config_, section + ".enabled") && !fp16);
+      if (!is_on) continue;
+      const bool has_no_f32 =
+          truth_at(config_, section + ".bf16_master_weights_and_grads").value_or(false);
+      return add(has_no_f32 ? "pure_bf16" : "bf16", "true");
+    }
+    if (fp16) add("fp16", "true");
+  }
+
+  const Value& config_;
+  std::int64_t ranks_;
+  OwnRun words_;
+};
 
 }  // namespace
 
@@ -42,7 +112,8 @@ std::optional<OwnRun> own_run(const Question& question, const Inputs& inputs) {
     if (!text) return std::nullopt;
     words = {.text = *text, .file = inputs.run->path};
   } else if (inputs.deepspeed && inputs.deepspeed->root.kind == spec::ValueKind::mapping) {
-    words = {.text = run_text_of(inputs.deepspeed->root), .file = inputs.deepspeed->path};
+    words = ConfigAsRun(inputs.deepspeed->root, inputs.ranks.count).run();
+    words.file = inputs.deepspeed->path;
   } else {
     return std::nullopt;
   }
@@ -62,6 +133,12 @@ std::optional<OwnRun> own_run(const Question& question, const Inputs& inputs) {
     words.changes.push_back(fmt::format("deepspeed={}", words.file.string()));
   words.changes.insert(words.changes.end(), question.changes.begin(), question.changes.end());
   return words;
+}
+
+std::string_view config_key_of(std::string_view run_key) {
+  const auto same = std::find_if(same_values.begin(), same_values.end(),
+                                 [&](const SameValue& each) { return each.run_key == run_key; });
+  return same == same_values.end() ? "" : same->config_key;
 }
 
 bool trainer_stops_on(const spec::Problem& problem, std::string_view key, const Value& run) {

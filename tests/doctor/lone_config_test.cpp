@@ -1,0 +1,86 @@
+// A DeepSpeed config without a run file: it is judged by what it says, and not by defaults that stand nowhere in it.
+
+#include <gtest/gtest.h>
+
+#include "doctor/case_files.h"
+
+namespace underkeel::doctor {
+namespace {
+
+Diagnosis answer_to(std::string_view config, std::optional<std::int64_t> ranks = {}) {
+  Files files;
+  files.write("ds_config.json", config);
+  files.question.ranks = ranks;
+  return files.diagnose();
+}
+
+std::string errors_of(const Diagnosis& diagnosis) {
+  std::string text;
+  for (const Finding& finding : diagnosis.findings)
+    if (finding.severity == Severity::error)
+      text += finding.id + ": " + message_of(finding, Language::english) + "\n";
+  return text;
+}
+
+TEST(LoneConfig, IsNotRefusedForValuesThatStandNowhere) {
+  const std::string_view configs[] = {
+      R"({"train_batch_size": 32, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})",
+      R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2})",
+      R"({"train_batch_size": 32, "gradient_accumulation_steps": 4})",
+      R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+          "gradient_accumulation_steps": 4})",
+      R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4,
+          "betas": [0.8, 0.99], "eps": 1e-7, "weight_decay": 0.1}}, "gradient_clipping": 0.3})",
+      R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {}}})",
+      R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"},
+          "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-3,
+          "warmup_num_steps": 100}}})",
+      R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
+          "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 0,
+          "warmup_max_lr": 2e-4, "warmup_num_steps": 100, "total_num_steps": 1000}}})",
+      R"({"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {}}})",
+      R"({"train_batch_size": 8, "fp16": {"enabled": true}})",
+      R"({"train_batch_size": 8, "fp16": {"enabled": true}, "bf16": {"enabled": "auto"}})",
+      R"({"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": "auto"}})"};
+  for (const std::string_view config : configs) {
+    const Diagnosis diagnosis = answer_to(config);
+
+    EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0) << config << errors_of(diagnosis);
+    EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), 0) << config << errors_of(diagnosis);
+    EXPECT_EQ(messages(diagnosis).find("(default)"), std::string::npos) << messages(diagnosis);
+  }
+}
+
+TEST(LoneConfig, IsForTheRanksThatItsBatchIsFor) {
+  const std::string config =
+      R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+          "gradient_accumulation_steps": 4})";
+
+  expect_says(answer_to(config), "ranks-counted", {"8 ranks, 8 on a node: ds_config.json"});
+  // Ranks that were asked for hold, and the batch is none of theirs.
+  const Diagnosis asked = answer_to(config, 3);
+  EXPECT_EQ(exit_code_of(asked, Engine::deepspeed), 2);
+  EXPECT_EQ(exit_code_of(asked, Engine::underkeel), 2);
+  // No number of ranks makes 64 of 2 x 5.
+  EXPECT_EQ(exit_code_of(answer_to(R"({"train_batch_size": 64,
+      "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 5})"),
+                         Engine::deepspeed),
+            2);
+}
+
+TEST(LoneConfig, IsRefusedForWhatItSays) {
+  const Diagnosis negative =
+      answer_to("{\n\"train_batch_size\": 8,\n\"train_micro_batch_size_per_gpu\": -2\n}");
+  EXPECT_EQ(exit_code_of(negative, Engine::underkeel), 2);
+  const auto told = found(negative, "underkeel-refuses", "train_micro_batch_size_per_gpu");
+  ASSERT_FALSE(told.empty()) << messages(negative);
+  EXPECT_EQ(told[0].line, 3);
+
+  const Diagnosis clipped = answer_to(R"({"train_batch_size": 8, "gradient_clipping": -1})");
+  EXPECT_EQ(found(clipped, "underkeel-refuses", "max_grad_norm").size(), 0u) << messages(clipped);
+  EXPECT_GE(found(clipped, "underkeel-refuses", "gradient_clipping").size(), 1u)
+      << messages(clipped);
+}
+
+}  // namespace
+}  // namespace underkeel::doctor
