@@ -236,12 +236,13 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
         deepspeed_finding(inputs, "deepspeed-fits", Severity::info, Certainty::estimate, slots));
   const bool fits_where_known =
       tightest->holding->high_without(rounding_term) <= *tightest->holding->limit_bytes;
-  diagnosis.findings.push_back(deepspeed_finding(inputs,
-                                                 long_ones_fail
-                                                     ? "deepspeed-long-samples-do-not-fit"
-                                                 : fits_where_known ? "deepspeed-fits-where-known"
-                                                                    : "deepspeed-may-not-fit",
-                                                 Severity::warning, Certainty::estimate, slots));
+  diagnosis.findings.push_back(
+      deepspeed_finding(inputs,
+                        long_ones_fail && memory.is_alone ? "deepspeed-lengths-not-known"
+                        : long_ones_fail                  ? "deepspeed-long-samples-do-not-fit"
+                        : fits_where_known                ? "deepspeed-fits-where-known"
+                                                          : "deepspeed-may-not-fit",
+                        Severity::warning, Certainty::estimate, slots));
 }
 
 void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {

@@ -61,9 +61,11 @@ void take_settings(const Inputs& inputs, MemoryCase& memory) {
     memory.run = *run;
   } else {
     memory.run.is_lora = false;
-    memory.run.micro_batch = whole_at(config, "train_micro_batch_size_per_gpu").value_or(1);
-    memory.run.accumulation_steps = whole_at(config, "gradient_accumulation_steps").value_or(1);
+    const ConfigBatch batch = batch_of_config(config, inputs.ranks.count);
+    memory.run.micro_batch = batch.micro_batch;
+    memory.run.accumulation_steps = batch.accumulation_steps;
     memory.run.saves = true;
+    memory.run.save_every = "@unknown";
   }
   memory.sizes = sizes_of(*memory.model, memory.run);
   memory.settings = settings_of(config, run, memory.model->width);
@@ -84,9 +86,10 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
   memory.tokens = static_cast<double>(question.data ? question.data->sizes.longest()
                                                     : memory.run.cutoff_tokens);
-  // Beside a description of a model there are no data: what is asked about is that length.
-  memory.is_cutoff =
-      !question.data && inputs.run && !inputs.model_folder.empty() && !is_packed(inputs.run->root);
+  memory.is_alone = !inputs.run;
+  // Beside a description of a model there are no data: what is asked about is that length, where a run file has it.
+  memory.is_cutoff = memory.is_alone || (!question.data && !inputs.model_folder.empty() &&
+                                         !is_packed(inputs.run->root));
   memory.resumes = question.resumes || memory.run.resumes;
   return memory;
 }
@@ -162,6 +165,7 @@ Forecast least_of(const Forecast& forecast, const MemoryCase& memory) {
   if (memory.is_cutoff || (memory.uncounted && !memory.uncounted->of_activations)) {
     MemoryCase shortest = memory;
     shortest.tokens = 1;
+    shortest.run.saves = memory.run.saves && !memory.is_alone;
     least = forecast_with_limits(shortest);
   }
   if (!memory.uncounted) return least;

@@ -35,6 +35,8 @@ struct MemoryCase {
   double tokens = 2048;  // of the longest sample
   bool is_cutoff =
       false;  // `tokens` is only what no sample exceeds: the data could be read, and were not
+  bool is_alone =
+      false;  // a config without a run file: how long samples are and what is saved stands nowhere
   bool resumes = false;
   std::optional<Bound>
       uncounted;  // a setting is beyond the forecast (uncounted.h); what its figures still are

@@ -311,6 +311,7 @@ class OwnEngine {
     const planner::Room room = planner::room_of(run, machine, question.placement);
     fill(plan, room);
     const auto shortage = planner::shortage_of(plan, room);
+    const bool only_long_ones_fail = shortage && short_samples_fit();
     std::string cure = "@no-cure";
     if (shortage) {
       append_alternatives(question);
@@ -321,16 +322,32 @@ class OwnEngine {
         }
       if (!has_offer()) tell_enough_ranks(question);
     }
-    diagnosis_.underkeel.verdict = shortage ? Verdict::fails : Verdict::runs;
-    diagnosis_.findings.push_back({.id = shortage ? "underkeel-does-not-fit" : "underkeel-fits",
-                                   .severity = shortage ? Severity::error : Severity::info,
-                                   .engine = Engine::underkeel,
-                                   .file = file_name(),
-                                   .slots = slots_of(plan, room, shortage, cure)});
+    diagnosis_.underkeel.verdict = only_long_ones_fail ? Verdict::unknown
+                                   : shortage          ? Verdict::fails
+                                                       : Verdict::runs;
+    std::vector<Slot> slots = slots_of(plan, room, shortage, cure);
+    slots.push_back({"tokens", fmt::format("{}", run.data.cutoff_tokens)});
+    tell(only_long_ones_fail ? "underkeel-lengths-not-known"
+         : shortage          ? "underkeel-does-not-fit"
+                             : "underkeel-fits",
+         only_long_ones_fail ? Severity::warning
+         : shortage          ? Severity::error
+                             : Severity::info,
+         "", std::move(slots));
     tell_host(plan, room, "");
     tell_pieces(plan, run);
     if (question_.resumes) tell_resume(plan);
-    tell_own_disk(inputs_, run, file_name(), disk_need_, diagnosis_);
+    if (inputs_.run) tell_own_disk(inputs_, run, file_name(), disk_need_, diagnosis_);
+  }
+
+  /// Of a config alone, which says nothing of lengths.
+  bool short_samples_fit() const {
+    if (inputs_.run) return false;
+    auto shorter = read_again({"cutoff_len=32"}, inputs_.ranks.count);
+    if (!shorter) return false;
+    const planner::FitQuestion question = fit_question(*shorter);
+    return !planner::shortage_of(planner::make_plan_on(question),
+                                 planner::room_of(*shorter, question.machine, question.placement));
   }
 
   void tell(std::string_view id, Severity severity, std::string_view key, std::vector<Slot> slots) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "doctor/config_rules.h"
 #include "spec/text_file.h"
 
 namespace underkeel::doctor {
@@ -56,18 +57,15 @@ class ConfigAsRun {
 
   /// What DeepSpeed makes of the sizes of the batch that are left out.
   void add_rest_of_batch() {
-    const auto total = whole_at(config_, "train_batch_size");
-    const auto micro = whole_at(config_, "train_micro_batch_size_per_gpu");
-    const auto steps = whole_at(config_, "gradient_accumulation_steps");
-    if (!total || *total < 1 || (micro && steps)) return;
-    const std::int64_t of_rank = std::max<std::int64_t>(1, *total / ranks_);
-    if (micro && *micro > 0)
-      add("gradient_accumulation_steps",
-          fmt::format("{}", std::max<std::int64_t>(1, of_rank / *micro)));
-    if (!micro)
-      add("per_device_train_batch_size",
-          fmt::format("{}", std::max<std::int64_t>(
-                                1, of_rank / std::max<std::int64_t>(1, steps.value_or(1)))));
+    const ConfigBatch batch = batch_of_config(config_, ranks_);
+    const auto is_left_out = [&](std::string_view key) {
+      const Value* value = value_at(config_, key);
+      return value == nullptr || !spec::to_double(*value);
+    };
+    if (is_left_out("train_micro_batch_size_per_gpu"))
+      add("per_device_train_batch_size", fmt::format("{}", batch.micro_batch));
+    if (is_left_out("gradient_accumulation_steps"))
+      add("gradient_accumulation_steps", fmt::format("{}", batch.accumulation_steps));
   }
 
   /// A schedule with a rate of its own sets it from the start, whatever the optimizer has; else DeepSpeed's default holds.

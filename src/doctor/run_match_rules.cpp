@@ -126,6 +126,20 @@ std::string number(const std::optional<std::int64_t>& value) {
 
 }  // namespace
 
+ConfigBatch batch_of_config(const Value& config, std::int64_t ranks) {
+  const Batch batch = batch_in(config);
+  const auto at_least_one = [](std::int64_t size) { return std::max<std::int64_t>(1, size); };
+  ConfigBatch filled{.micro_batch = at_least_one(batch.micro.value_or(1)),
+                     .accumulation_steps = at_least_one(batch.steps.value_or(1))};
+  if (!batch.train || (batch.micro && batch.steps)) return filled;
+  const std::int64_t of_rank = at_least_one(*batch.train / at_least_one(ranks));
+  if (batch.micro)
+    filled.accumulation_steps = at_least_one(of_rank / filled.micro_batch);
+  else
+    filled.micro_batch = at_least_one(of_rank / filled.accumulation_steps);
+  return filled;
+}
+
 void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
   const Batch batch = batch_in(inputs.deepspeed->root);
   const std::int64_t ranks = inputs.ranks.count;

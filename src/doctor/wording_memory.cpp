@@ -52,6 +52,14 @@ constexpr std::array wordings = {
              "{limit}；数据未读取，而批次只填充到其中最长的样本；最大的几项：{terms}"},
             {"give the data and the tokenizer, which tell how long the samples are. {cure}",
              "请提供数据与分词器以得知样本长度。{cure}"}},
+    Wording{"deepspeed-lengths-not-known",
+            {"the config alone says neither how long samples are nor what is saved; with {tokens} "
+             "tokens and saves {space} {phase} needs at least {low}, {limit} are there; largest: "
+             "{terms}",
+             "单独的配置既没有说明样本长度，也没有说明保存什么；按 {tokens} 个 token "
+             "并保存计，{space}在{phase}至少需要 {low}，只有 {limit}；最大的几项：{terms}"},
+            {"give the run file, whose cutoff_len bounds the length. {cure}",
+             "请同时给出训练文件，其中 cutoff_len 限定长度。{cure}"}},
     Wording{
         "deepspeed-fits-where-known",
         {"fits as far as the machine is known: {space} {phase} needs {low} to {high} of {limit}",

@@ -82,5 +82,36 @@ TEST(LoneConfig, IsRefusedForWhatItSays) {
       << messages(clipped);
 }
 
+/// Neither length nor saves stand in a config: what only they make too large is left open.
+TEST(LoneConfig, IsNotRefusedForLengthsOrSavesThatItDoesNotSay) {
+  const auto on = [](double gpu_gib, double host_gib, std::string_view zero) {
+    Files files;
+    files.write("model.json", model_json(llama_7b));
+    files.write("ds_config.json",
+                fmt::format(R"({{"train_batch_size": 512, "bf16": {{"enabled": true}},
+                                 "zero_optimization": {{{}}}}})",
+                            zero));
+    files.write("hardware.json",
+                machine_json({.gpus = 8, .gpu_gib = gpu_gib, .host_gib = host_gib}));
+    return files.diagnose();
+  };
+
+  const Diagnosis long_ones = on(20, 512, R"("stage": 3)");
+  EXPECT_EQ(long_ones.deepspeed.verdict, Verdict::unknown) << errors_of(long_ones);
+  EXPECT_EQ(long_ones.underkeel.verdict, Verdict::unknown) << errors_of(long_ones);
+  expect_says(long_ones, "deepspeed-lengths-not-known", {"2048 tokens", "give the run file"});
+  expect_says(long_ones, "underkeel-lengths-not-known",
+              {"2048 tokens", "short ones fit", "give the run file"});
+
+  // A save of stage 2 holds weights once more on the host, by each rank.
+  const Diagnosis saving = on(80, 200, R"("stage": 2, )" + offload_optimizer);
+  EXPECT_EQ(saving.deepspeed.verdict, Verdict::unknown) << errors_of(saving);
+
+  // State alone does not fit, whatever the lengths.
+  const Diagnosis state = on(8, 512, R"("stage": 3)");
+  EXPECT_EQ(state.deepspeed.verdict, Verdict::fails);
+  EXPECT_EQ(state.underkeel.verdict, Verdict::fails);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor
