@@ -142,7 +142,8 @@ Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudge
   Asked asked{
       .config = std::move(config), .model = std::move(model), .machine = machine, .data = {}};
   if (words.data) {
-    UK_TRY_VOID(planner::check_shortest(asked.question()));
+    // Where other settings are looked for, these need not fit.
+    if (budgets.empty()) UK_TRY_VOID(planner::check_shortest(asked.question()));
     UK_TRY(facts, read_data(asked.config, asked.model, folder));
     asked.data = std::move(facts);
   }

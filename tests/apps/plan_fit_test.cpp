@@ -1,11 +1,14 @@
 // plan --fit as a user runs it: what it prints is accepted by the same command.
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/command_line.h"
 #include "support/case.h"
+#include "support/places.h"
 
 namespace underkeel::test {
 namespace {
@@ -176,6 +179,22 @@ TEST(PlanFit, PlansNothingInFullThatIsFarSlower) {
     EXPECT_LE(rows.back()["step_s"].get<double>(), 1.5 * rows[0]["step_s"].get<double>());
     EXPECT_THAT(rows[0]["decisions"].dump(), HasSubstr("step about 63% longer"));
   }
+}
+
+TEST(PlanFit, ReadsTheDataOfARunThatDoesNotFitAsItIs) {
+  std::filesystem::current_path(in_source(""));
+  const std::string words =
+      "plan examples/tiny/finetune.yaml --ranks 4 --data --json "
+      "deepspeed.zero_optimization.stage=0 ";
+
+  const Ran as_it_is = run_underkeel(words + "--memory device=10MiB");
+  const Ran ran = run_underkeel(words + "--fit device=10MiB");
+
+  EXPECT_EQ(as_it_is.exit_code, 2);
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  const Json first = Json::parse(ran.out)["rows"][0];
+  EXPECT_NE(first["patch"]["deepspeed.zero_optimization.stage"], 0);
+  EXPECT_GT(first["total_steps"], 0);
 }
 
 TEST(PlanFit, CountsEvaluationsToTheEnd) {
