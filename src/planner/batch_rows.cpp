@@ -26,9 +26,9 @@ plan::Decision decision_on(std::string_view subject, const spec::LargestBatches&
   const std::string epochs = counted(batches.epochs, "epoch");
   if (batches.tokens.contains(sequences)) {
     decision.reason = fmt::format(
-        "the most that {} in a row have in the order of {} of {}; on average {}, which times are "
-        "forecast for",
-        counted(sequences, "sample"), epochs, samples, format_count(batches.mean_of(sequences)));
+        "the most that {} in the order of {} of {}; on average {}, which times are forecast for",
+        sequences == 1 ? "one sample has" : counted(sequences, "sample") + " in a row have", epochs,
+        samples, format_count(batches.mean_of(sequences)));
     decision.alternatives = {
         {product, fmt::format("{} tokens, were all of them as long as the longest",
                               format_count(sequences * batches.longest))}};

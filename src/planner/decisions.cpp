@@ -85,10 +85,10 @@ void gathers(const Request& request, const plan::Schedule& schedule,
         {.subject = "kept whole on every rank",
          .value = fmt::format("{} of {} units", whole, schedule.units.size()),
          .reason = "no tensor of them has 100,000 elements",
-         .alternatives = {{"none", fmt::format("{} less, and {} gathers more",
+         .alternatives = {{"none", fmt::format("{} less, and {} more gather{}",
                                                format_bytes(whole_elements -
                                                             whole_elements / request.world_size),
-                                               whole)}}});
+                                               whole, whole == 1 ? "" : "s")}}});
 }
 
 std::optional<Decision> reduce_bucket(const Request& request, const plan::Schedule& schedule) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -95,6 +96,54 @@ std::string moment_text(const plan::Plan& plan, const plan::OpText& text, const 
                      text.name_of(segment.ops[index(peak.op)]));
 }
 
+/// One unit for all figures of a table, and the digits behind the point.
+struct Scale {
+  std::string_view unit = "B";
+  double unit_bytes = 1;
+  int digits = 0;
+
+  double tick_bytes() const { return unit_bytes / std::pow(10.0, digits); }
+  std::int64_t ticks(std::int64_t size_bytes) const {
+    return std::llround(static_cast<double>(size_bytes) / tick_bytes());
+  }
+  std::string text(std::int64_t tick_count) const {
+    return fmt::format("{:.{}f}", static_cast<double>(tick_count) / std::pow(10.0, digits), digits);
+  }
+};
+
+Scale scale_for(std::int64_t largest_bytes) {
+  constexpr std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  Scale scale;
+  for (const std::string_view unit : units) {
+    if (static_cast<double>(largest_bytes) < scale.unit_bytes * 1023.5) break;
+    scale = {.unit = unit, .unit_bytes = scale.unit_bytes * 1024, .digits = 2};
+  }
+  if (scale.digits > 0 && static_cast<double>(largest_bytes) >= 99.995 * scale.unit_bytes)
+    scale.digits = 1;
+  return scale;
+}
+
+/// What holds a peak, by kind, rounded so that it adds up to the rounded peak: those that rounding down takes most from
+/// are rounded up.
+std::array<std::int64_t, plan::buffer_kind_count> parts_in_ticks(const Scale& scale,
+                                                                 const plan::Peak& peak) {
+  std::array<std::int64_t, plan::buffer_kind_count> ticks{};
+  std::array<double, plan::buffer_kind_count> lost{};
+  std::int64_t missing = scale.ticks(peak.size_bytes);
+  for (std::size_t kind = 0; kind < ticks.size(); ++kind) {
+    const double exact = static_cast<double>(peak.by_kind[kind]) / scale.tick_bytes();
+    ticks[kind] = static_cast<std::int64_t>(exact);
+    lost[kind] = exact - static_cast<double>(ticks[kind]);
+    missing -= ticks[kind];
+  }
+  for (; missing > 0; --missing) {
+    const auto most = std::max_element(lost.begin(), lost.end());
+    ++ticks[static_cast<std::size_t>(most - lost.begin())];
+    *most = 0;
+  }
+  return ticks;
+}
+
 }  // namespace
 
 std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space) {
@@ -139,15 +188,16 @@ std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
                      format_bytes(peak->peak_bytes - held));
     if (const auto& budget = outlook.budgets[index(space)])
       fmt::format_to(out, " of {} ({})", format_bytes(budget->size_bytes), budget->reason);
-    fmt::format_to(out, "\n  {:13}{:>11}", "", "total");
+    const Scale scale = scale_for(held);
+    fmt::format_to(out, "\n  {:13}{:>9}", fmt::format("in {}", scale.unit), "total");
     for (const std::size_t kind : kinds)
       fmt::format_to(out, "{:>13}", name_of(static_cast<plan::BufferKind>(kind)));
     fmt::format_to(out, "  most is held at\n");
     for (const PhaseRow& row : phase_rows(plan, space)) {
-      fmt::format_to(out, "  {:13}{:>11}", row.name, format_bytes(row.peak->size_bytes));
+      fmt::format_to(out, "  {:13}{:>9}", row.name, scale.text(scale.ticks(row.peak->size_bytes)));
+      const auto ticks = parts_in_ticks(scale, *row.peak);
       for (const std::size_t kind : kinds)
-        fmt::format_to(out, "{:>13}",
-                       row.peak->by_kind[kind] == 0 ? "-" : format_bytes(row.peak->by_kind[kind]));
+        fmt::format_to(out, "{:>13}", row.peak->by_kind[kind] == 0 ? "-" : scale.text(ticks[kind]));
       fmt::format_to(out, "  {}\n", moment_text(plan, ops, *row.peak));
     }
   }

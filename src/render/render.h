@@ -91,7 +91,8 @@ struct PhaseRow {
 std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space);
 
 /// One table a space, with the budget where there is one: a row a phase, what holds its peak by kind, and the
-/// operation at which it is reached. Segments of no phase (generation) follow.
+/// operation at which it is reached. A table has one unit, and its rows add up to their totals. Segments of no phase
+/// (generation) follow.
 std::string peak_table(const plan::Plan& plan, const Outlook& outlook);
 
 struct BarLook {

@@ -133,6 +133,36 @@ TEST(RenderTable, SaysWhatOfAnArenaIsBetweenBuffersWhereThatShows) {
   EXPECT_THAT(peak_table(plan, {}), HasSubstr(" of buffers and 1.0 MiB of gaps between them)"));
 }
 
+TEST(RenderTable, HasRowsThatAddUpInOneUnit) {
+  plan::Plan plan;
+  plan.schedule.segments = {{.kind = SegmentKind::load}, {.kind = SegmentKind::update}};
+  const std::int64_t third = 16 * 1024 * 1024 / 3;  // 5.333 MiB
+  plan.peaks = {
+      {.segment = SegmentKind::load, .size_bytes = 3 * third, .by_kind = {third, third, third}},
+      {.segment = SegmentKind::update,
+       .size_bytes = 2 * third + 100,
+       .by_kind = {third, 100, third}}};
+  plan.layout.size_bytes[0] = 3 * third;
+
+  const std::string table = peak_table(plan, {});
+
+  EXPECT_THAT(
+      table,
+      HasSubstr(
+          "  in MiB           total      weights    gradients    optimizer  most is held at\n"
+          "  load             16.00         5.34         5.33         5.33  load, all through\n"));
+  EXPECT_THAT(table,
+              HasSubstr("  update           10.67         5.34         0.00         5.33  up"));
+
+  plan.layout.size_bytes[0] = plan.peaks[0].size_bytes = 700;
+  plan.peaks[0].by_kind = {300, 400};
+  plan.peaks.resize(1);
+
+  EXPECT_THAT(peak_table(plan, {}),
+              HasSubstr("  in B             total      weights    gradients  most is held at\n"
+                        "  load               700          300          400  load, all through\n"));
+}
+
 TEST(RenderTable, LeavesOutPhasesThatAPlanDoesNotHave) {
   plan::Plan plan = small_plan();
   std::erase_if(plan.schedule.segments, [](const plan::Segment& segment) {
@@ -229,9 +259,11 @@ TEST(RenderBars, HaveTheRowsOfTheTable) {
   ASSERT_GE(rows.size(), 8u);
   for (const PhaseRow& row : rows) {
     const std::string begin = fmt::format("\n  {:13}", row.name);
-    const std::string size = format_bytes(row.peak->size_bytes);
-    EXPECT_THAT(bars, ::testing::ContainsRegex(begin + "[^\n]*  " + size));
-    EXPECT_THAT(table, ::testing::ContainsRegex(begin + " *" + size));
+    EXPECT_THAT(bars,
+                ::testing::ContainsRegex(begin + "[^\n]*  " + format_bytes(row.peak->size_bytes)));
+    const std::string size =
+        fmt::format("{:.2f}", static_cast<double>(row.peak->size_bytes) / mebibyte);
+    EXPECT_THAT(table, ::testing::ContainsRegex(begin + " *" + size + " "));
     EXPECT_THAT(row.segments, ::testing::Contains(row.peak->segment));
   }
 }
