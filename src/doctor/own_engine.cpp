@@ -8,6 +8,7 @@
 
 #include "doctor/config_rules.h"
 #include "doctor/own_alternatives.h"
+#include "doctor/own_communication.h"
 #include "doctor/own_disk.h"
 #include "doctor/own_place.h"
 #include "doctor/own_run.h"
@@ -335,6 +336,8 @@ class OwnEngine {
                              : Severity::info,
          "", std::move(slots));
     tell_host(plan, room, "");
+    if (auto communication = tell_communication(plan, file_name()))
+      diagnosis_.findings.push_back(std::move(*communication));
     tell_pieces(plan, run);
     if (question_.resumes) tell_resume(plan);
     if (inputs_.run) tell_own_disk(inputs_, run, file_name(), disk_need_, diagnosis_);

@@ -352,6 +352,14 @@ constexpr std::array wordings = {
              "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
              "{host}）"},
             {"{cure}", "{cure}"}},
+    Wording{"underkeel-communication",
+            {"communication: reductions hold up to {staging} of staging at once and gathers up to "
+             "{gathered} of gathered parameters; at the fullest moment {staging_then} and "
+             "{gathered_then} of the {device} of a rank's device memory",
+             "通信：归约同时最多持有 {staging} 的暂存，收集最多持有 {gathered} "
+             "的参数；在占用最多的时刻，每个 rank 的 {device} 设备内存中分别有 {staging_then} 和 "
+             "{gathered_then}"},
+            {}},
     Wording{"underkeel-lengths-not-known",
             {"the config alone does not say how long samples are; with {tokens} tokens {space} "
              "needs {needed}, {allowed} are allowed, and short ones fit",

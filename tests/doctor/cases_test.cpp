@@ -161,6 +161,28 @@ TEST(Cases, AHigherStageMayNeedMore) {
               {"4.9 GB"});
 }
 
+/// The plan's own line for communication: a bucket that is as large as the config lets it be costs what the plan is larger.
+TEST(Cases, WhatOurPlanHoldsForCommunicationIsTold) {
+  const auto answer = [](int gpus, const std::string& bucket) {
+    return files_of({qwen_half,
+                     R"("stage": 2, "reduce_bucket_size": )" + bucket,
+                     "model_name_or_path: m\noutput_dir: out\ntemplate: empty\n"
+                     "finetuning_type: full\nbf16: true\ncutoff_len: 512\n"
+                     "per_device_train_batch_size: 8\n",
+                     {.gpus = gpus, .gpu_gib = 15, .host_gib = 64}})
+        .diagnose();
+  };
+
+  const Diagnosis large = answer(2, "500000000");
+  expect_says(large, "underkeel-communication",
+              {"up to 545 MB of staging", "up to 0 B of gathered"});
+  const double device = large.underkeel.at(Phase::step, Space::device)->high();
+  expect_says(large, "underkeel-communication", {"of the " + amount(device)});
+  EXPECT_EQ(says(answer(2, "10000000"), "underkeel-communication").find("545 MB"),
+            std::string::npos);
+  EXPECT_TRUE(found(answer(1, "500000000"), "underkeel-communication").empty());
+}
+
 TEST(Cases, AWholeModelIsLargerThanOneCard) {
   constexpr Shape model_9b = {151552, 4096, 40, 13696, 32, 2};
   const Diagnosis diagnosis = files_of({model_9b,
