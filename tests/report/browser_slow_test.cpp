@@ -85,7 +85,7 @@ class Browser : public ::testing::Test {
   std::string run_json() {
     test::write_text(folder_ / "run/events.jsonl",
                      "{\"event\":\"begin\",\"time\":1,\"step\":0,\"total_steps\":3}\n"
-                     "{\"event\":\"step\",\"time\":2,\"step\":1,\"loss\":4.5,\"lr\":0.001}\n"
+                     "{\"event\":\"step\",\"time\":2,\"step\":1,\"loss\":4.5,\"lr\":0.0004}\n"
                      "{\"event\":\"step\",\"time\":3,\"step\":2,\"loss\":4.125,\"lr\":0.002}\n");
     test::write_text(folder_ / "run/memory.json",
                      R"({"ranks": [{"rank": 0, "spaces": {"device": {"planned_peak_bytes": 1048576,
@@ -243,6 +243,9 @@ TEST_F(Browser, ShowsARunAndBoth) {
   EXPECT_THAT(alone.page, HasSubstr("4.125"));
   EXPECT_THAT(alone.page, HasSubstr("100.39%"));
   EXPECT_THAT(alone.page, HasSubstr("no end is written"));
+  // Learning rates from 4e-4 to 2e-3: an axis has one way to write its numbers.
+  EXPECT_THAT(alone.page, HasSubstr(">1e-3<"));
+  EXPECT_THAT(alone.page, Not(HasSubstr(">0.001<")));
 
   const Shown both =
       open_page(html_of({.title = "both", .plan_json = plan_json_of(reported()), .run_json = run}),

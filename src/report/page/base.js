@@ -40,10 +40,15 @@ function durationText(seconds) {
   if (seconds < 5400) return +(seconds / 60).toPrecision(3) + " min";
   return seconds < 3600000 ? +(seconds / 3600).toPrecision(3) + " h" : countText(Math.round(seconds / 3600)) + " h";
 }
+function hasPower(value) {
+  const size = Math.abs(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e7);
+}
+function powerText(value) { return d3.format(".3~e")(value).replace("−", "-"); }
 function numberText(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e7)) return d3.format(".3~e")(value).replace("−", "-");
+  if (hasPower(value)) return powerText(value);
   return size >= 1000 ? countText(Math.round(value)) : String(+value.toPrecision(4));
 }
 

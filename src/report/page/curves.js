@@ -33,8 +33,10 @@ class StepChart {
     svg.selectAll("*:not(.cross)").remove();
     svg.append("g").attr("class", "axis").attr("transform", "translate(0," + (this.pane.height - 24) + ")")
         .call(d3.axisBottom(this.x).ticks(Math.max(2, width / 110)).tickSizeOuter(0).tickFormat((v) => Number.isInteger(v) ? countText(v) : ""));
+    // An axis has powers at all of its numbers or at none.
+    const powers = this.y.ticks(5).some(hasPower);
     svg.append("g").attr("class", "axis").attr("transform", "translate(58,0)")
-        .call(d3.axisLeft(this.y).ticks(5).tickSizeOuter(0).tickFormat(numberText));
+        .call(d3.axisLeft(this.y).ticks(5).tickSizeOuter(0).tickFormat((v) => powers && v !== 0 ? powerText(v) : numberText(v)));
     svg.append("text").attr("class", "name").attr("x", 58).attr("y", 14).text(this.title);
     let at = width - 12;
     for (const line of this.lines.slice().reverse()) {
