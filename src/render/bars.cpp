@@ -20,8 +20,9 @@ struct KindLook {
 // By BufferKind. Letters stand alone where there are no colours.
 constexpr KindLook kind_looks[plan::buffer_kind_count] = {
     {'w', 33}, {'g', 166}, {'o', 245}, {'a', 74}, {'f', 36}, {'s', 178}, {'x', 133}, {'.', 240}};
-constexpr int name_columns = 15;
+constexpr int name_columns = 16;  // "  generate.next " is the longest
 constexpr int size_columns = 11;
+constexpr int mark_columns = 2;  // " *"
 constexpr int fewest_columns = 10;
 constexpr int most_columns = 100;
 
@@ -38,8 +39,8 @@ std::string cells(std::size_t kind, std::int64_t count, bool colored) {
 std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarLook& look) {
   std::string text;
   const auto out = std::back_inserter(text);
-  const std::int64_t width =
-      std::clamp(look.columns - name_columns - size_columns - 1, fewest_columns, most_columns);
+  const std::int64_t width = std::clamp(look.columns - name_columns - size_columns - mark_columns,
+                                        fewest_columns, most_columns);
   std::array<bool, plan::buffer_kind_count> is_used{};
   for (int s = 0; s < plan::memory_space_count; ++s) {
     const auto space = static_cast<plan::MemorySpace>(s);
@@ -78,12 +79,21 @@ std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarL
                      is_largest ? " *" : "");
     }
   }
-  text += "  ";
+  int column = 0;
+  const auto explain = [&](const std::string& sign, std::string_view name) {
+    const int own_columns = static_cast<int>(name.size()) + 4;  // "  x name"
+    if (column > 0 && column + own_columns > look.columns) {
+      text += "\n";
+      column = 0;
+    }
+    fmt::format_to(out, "  {} {}", sign, name);
+    column += own_columns;
+  };
   for (std::size_t kind = 0; kind < plan::buffer_kind_count; ++kind)
     if (is_used[kind])
-      fmt::format_to(out, "{} {}  ", cells(kind, 1, look.colored),
-                     name_of(static_cast<plan::BufferKind>(kind)));
-  return text + "* peak\n";
+      explain(cells(kind, 1, look.colored), name_of(static_cast<plan::BufferKind>(kind)));
+  explain("*", "peak");
+  return text + "\n";
 }
 
 }  // namespace underkeel::render

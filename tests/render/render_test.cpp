@@ -1,5 +1,7 @@
 #include "render/render.h"
 
+#include <sstream>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -227,12 +229,12 @@ TEST(RenderBars, AreAsLongAsTheirBytesAndMarkTheLargest) {
   plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}},
                 {.segment = SegmentKind::update, .size_bytes = 2048, .by_kind = {1024, 0, 1024}}};
 
-  EXPECT_EQ(peak_bars(plan, {}, {.columns = 37}),
+  EXPECT_EQ(peak_bars(plan, {}, {.columns = 39}),
             "device: 4.0 KiB\n"
-            "  load         wwwww         1.0 KiB\n"
-            "  first step   wwwwwooooo    2.0 KiB *\n"
-            "  later steps  wwwwwooooo    2.0 KiB\n"
-            "  update       wwwwwooooo    2.0 KiB\n"
+            "  load          wwwww         1.0 KiB\n"
+            "  first step    wwwwwooooo    2.0 KiB *\n"
+            "  later steps   wwwwwooooo    2.0 KiB\n"
+            "  update        wwwwwooooo    2.0 KiB\n"
             "  w weights  o optimizer  * peak\n");
 }
 
@@ -242,10 +244,20 @@ TEST(RenderBars, AreOneWhereAllPhasesHoldTheSame) {
   plan.peaks = {{.segment = SegmentKind::load, .size_bytes = 1024, .by_kind = {1024}},
                 {.segment = SegmentKind::update, .size_bytes = 1024, .by_kind = {1024}}};
 
-  EXPECT_EQ(peak_bars(plan, {}, {.columns = 37}),
+  EXPECT_EQ(peak_bars(plan, {}, {.columns = 39}),
             "device: 1.0 KiB\n"
-            "  all phases   wwwwwwwwww    1.0 KiB *\n"
+            "  all phases    wwwwwwwwww    1.0 KiB *\n"
             "  w weights  * peak\n");
+}
+
+TEST(RenderBars, AreNoWiderThanTheTerminal) {
+  for (const int columns : {60, 80, 100}) {
+    std::istringstream bars(peak_bars(small_plan(), {}, {.columns = columns}));
+    std::size_t longest = 0;
+    for (std::string line; std::getline(bars, line);) longest = std::max(longest, line.size());
+
+    EXPECT_EQ(longest, static_cast<std::size_t>(columns));
+  }
 }
 
 // Bars and table name the same phases with the same figures.
@@ -258,7 +270,7 @@ TEST(RenderBars, HaveTheRowsOfTheTable) {
 
   ASSERT_GE(rows.size(), 8u);
   for (const PhaseRow& row : rows) {
-    const std::string begin = fmt::format("\n  {:13}", row.name);
+    const std::string begin = fmt::format("\n  {:13}", row.name) + " ";
     EXPECT_THAT(bars,
                 ::testing::ContainsRegex(begin + "[^\n]*  " + format_bytes(row.peak->size_bytes)));
     const std::string size =
