@@ -42,14 +42,15 @@ class Model {
     };
     device(Phase::load, loaded());
     device(Phase::first_step, passes(false));
-    device(Phase::step, passes(true));
+    const Holding later = passes(true);  // a walk over all parameters at stage 3: once
+    device(Phase::step, later);
     device(Phase::update, update());
     if (run_.evaluates) device(Phase::evaluate, evaluation());
     if (run_.saves) {
       device(Phase::save, saving());
-      device(Phase::after_save, passes(true));
+      device(Phase::after_save, later);
     }
-    device(Phase::resume, passes(true));
+    device(Phase::resume, later);
     add_host_memory(run_, forecast);
     return forecast;
   }

@@ -349,6 +349,7 @@ class OwnEngine {
     auto shorter = read_again({"cutoff_len=32"}, inputs_.ranks.count);
     if (!shorter) return false;
     const planner::FitQuestion question = fit_question(*shorter);
+    if (least_state_bytes(question, shorter->zero.stage) > state_limit(question)) return false;
     return !planner::shortage_of(planner::make_plan_on(question),
                                  planner::room_of(*shorter, question.machine, question.placement));
   }
