@@ -327,6 +327,9 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
       {"steady", amount(steady.low)},
       {"file", amount(file)},
       {"resume", amount(resume)},
+      {"besides", steady.low > 0 ? fmt::format("@[resume.besides] {} @[resume.living-there] {}",
+                                               amount(steady.low), amount(resume))
+                                 : ""},
       {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}};
   if (host_is_short) {
     const double needed = forecast.at(Phase::resume, Space::host)->high_without(rounding_term);

@@ -337,6 +337,8 @@ constexpr std::array shared_phrases = {
     Phrase{"state.checks",
            {"; while a gradient is looked through, for a moment, up to",
             "；检查某个梯度时短暂再占最多"}},
+    Phrase{"resume.besides", {", besides", "，再加常驻的"}},
+    Phrase{"resume.living-there", {"that live there:", "，共"}},
     Phrase{"no-cure",
            {"nothing in the table of stage, offload, recomputation and micro-batch fits",
             "stage、卸载、重计算、微批的所有组合都放不下"}},

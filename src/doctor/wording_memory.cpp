@@ -163,11 +163,8 @@ constexpr std::array wordings = {
              "{processes}；该训练不保存；页缓存不计入，系统会回收"},
             {}},
     Wording{"resume-host",
-            {"a resume reads each rank's optimizer file whole: {file} on a node, besides {steady} "
-             "that live "
-             "there: {resume}",
-             "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}，再加常驻的 {steady}：共 "
-             "{resume}"},
+            {"a resume reads each rank's optimizer file whole: {file} on a node{besides}",
+             "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}{besides}"},
             {}},
     Wording{
         "resume-host-short",

@@ -160,6 +160,24 @@ TEST(Shortage, AnEvaluationThatFitsIsLeftAsItIs) {
     EXPECT_EQ(row.evaluation_batch, 2) << row.words;
 }
 
+TEST(Shortage, AResumeIsToldBesideWhatLivesThereWhereAnythingDoes) {
+  const auto resume_of = [](const std::string& zero) {
+    return says(files_of({qwen_half,
+                          zero,
+                          "finetuning_type: full\nbf16: true\ncutoff_len: 256\n"
+                          "per_device_train_batch_size: 2\n",
+                          {.gpu_gib = 24, .host_gib = 64}})
+                    .diagnose(),
+                "resume-host");
+  };
+
+  EXPECT_EQ(resume_of(R"("stage": 2)"),
+            "a resume reads each rank's optimizer file whole: 5.9 GB on a node / ");
+  EXPECT_NE(resume_of(R"("stage": 2, )" + offload_optimizer)
+                .find("5.9 GB on a node, besides 9.2 GB that live there: 15.1 GB"),
+            std::string::npos);
+}
+
 /// Page-locked blocks that are rounded up count in the phase that holds the most, and against what may be locked.
 TEST(Shortage, RoundingCountsInEveryPhaseAndSpace) {
   const auto diagnose = [](double host_gib, std::string_view more) {
