@@ -280,6 +280,17 @@ TEST(FoldedListing, UnfoldsWithChunksMastersAndOneRank) {
   expect_unfolds(request);
 }
 
+TEST(FoldedListing, UnfoldsOnAGpuWithManyPieces) {
+  Request request = layers_request(4, 3);
+  request.on_gpu = true;
+  request.weight_type = DType::bf16;
+  request.model.width = 512;
+  request.model.feed_forward = 2048;
+  request.model.head_width = 128;
+  request.max_rows = 1024;
+  expect_unfolds(request);
+}
+
 TEST(FoldedListing, IsHardlyLongerForMoreLayers) {
   const auto line_count = [](std::int64_t layers) {
     const std::string text = plan::folded_listing(make_plan(layers_request(layers, 3)));
