@@ -410,11 +410,15 @@ class BestFitSearch {
                                       : "the fastest that was planned in full";
       choices.push_back(std::move(choice));
     }
-    if (row.settings.evaluation_batch != q_.run.evaluation.batch_size)
+    if (row.settings.evaluation_batch != q_.run.evaluation.batch_size) {
+      Settings larger = row.settings;
+      larger.evaluation_batch = q_.run.evaluation.batch_size;
       choices.push_back({.subject = "evaluation batch",
                          .value = fmt::format("{}", row.settings.evaluation_batch),
                          .reason = "the largest that fits",
-                         .alternatives = {}});
+                         .alternatives = {{fmt::format("{}", larger.evaluation_batch),
+                                           effect(estimate_as_it_is(larger), row.times)}}});
+    }
     return choices;
   }
 

@@ -1,6 +1,7 @@
 #include "planner/fit.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "base/units.h"
 #include "kernels/facts/facts.h"
 #include "plan/op_text.h"
+#include "planner/few_layers.h"
 
 namespace underkeel::planner {
 
@@ -257,6 +259,14 @@ plan::Plan make_plan_on(const FitQuestion& question) {
     }
     decision.value = each.name;
     decision.reason = fits ? "the least that fits" : "the most there is; it does not fit either";
+    for (const Level* more = &each + 1; more != std::end(levels); ++more) {
+      request.recompute = more->level;
+      const auto bytes = FewLayers(question.model).of(request).size_bytes;
+      decision.alternatives.push_back(
+          {std::string(more->name), fmt::format("about {} of {}, and more to compute again",
+                                                format_bytes(bytes[index(MemorySpace::device)]),
+                                                name_of(MemorySpace::device))});
+    }
     plan.decisions.insert(plan.decisions.begin(), std::move(decision));
     return plan;
   }

@@ -181,6 +181,23 @@ TEST(PlanFit, PlansNothingInFullThatIsFarSlower) {
   }
 }
 
+TEST(PlanFit, SaysWhatALargerEvaluationBatchNeeds) {
+  std::filesystem::current_path(in_source(""));
+  const Ran ran = run_underkeel(
+      "plan examples/tiny/finetune.yaml --ranks 2 --json per_device_eval_batch_size=64 --fit "
+      "device=14MiB");
+
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  for (const Json& row : Json::parse(ran.out)["rows"]) {
+    const Json& choice = row["decisions"].back();
+    EXPECT_EQ(choice["subject"], "evaluation batch");
+    ASSERT_EQ(choice["alternatives"].size(), 1u);
+    EXPECT_EQ(choice["alternatives"][0]["value"], "64");
+    EXPECT_THAT(choice["alternatives"][0]["effect"].get<std::string>(),
+                testing::MatchesRegex("needs (about|at least) .* of device, allowed 14.0 MiB"));
+  }
+}
+
 TEST(PlanFit, ReadsTheDataOfARunThatDoesNotFitAsItIs) {
   std::filesystem::current_path(in_source(""));
   const std::string words =

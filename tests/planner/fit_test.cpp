@@ -219,7 +219,14 @@ TEST_F(Fit, WithAutoRecomputesTheLeastThatFits) {
   };
 
   EXPECT_EQ(decided(none).value, "none");
+  ASSERT_EQ(decided(none).alternatives.size(), 2u);
+  EXPECT_EQ(decided(none).alternatives[0].value, "cheap");
+  EXPECT_EQ(decided(none).alternatives[0].effect,
+            "about " + format_bytes(cheap) + " of device, and more to compute again");
+  EXPECT_EQ(decided(none).alternatives[1].effect,
+            "about " + format_bytes(block) + " of device, and more to compute again");
   EXPECT_EQ(decided(none - 1).value, "cheap");
+  EXPECT_EQ(decided(none - 1).alternatives.size(), 2u);
   EXPECT_EQ(decided(cheap - 1).value, "block");
   EXPECT_EQ(decided(cheap - 1).alternatives.size(), 2u);
   EXPECT_EQ(decided(block - 1).reason, "the most there is; it does not fit either");
