@@ -13,17 +13,6 @@ namespace {
 
 constexpr double gib = 1024.0 * 1024 * 1024;
 
-/// Llama-2-7B.
-spec::ModelSpec default_model() {
-  return {.vocabulary = 32000,
-          .width = 4096,
-          .feed_forward = 11008,
-          .layers = 32,
-          .query_heads = 32,
-          .key_heads = 32,
-          .head_width = 128};
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -41,11 +30,29 @@ void for_parts(std::string_view text, char separator, Use use) {
   }
 }
 
+bool is_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+bool has_word(std::string_view sentence, std::string_view word) {
+  const bool begins = word.starts_with('~'), ends = word.ends_with('~');
+  if (begins) word.remove_prefix(1);
+  if (ends && !word.empty()) word.remove_suffix(1);
+  if (word.empty()) return false;
+  for (std::size_t at = sentence.find(word); at != std::string_view::npos;
+       at = sentence.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    const bool is_inside = (begins && at > 0 && is_of_word(sentence[at - 1])) ||
+                           (ends && end < sentence.size() && is_of_word(sentence[end]));
+    if (!is_inside) return true;
+  }
+  return false;
+}
+
 bool has_one_of(std::string_view sentence, std::string_view alternatives) {
   bool found = false;
-  for_parts(alternatives, '|', [&](std::string_view word) {
-    found = found || (!word.empty() && sentence.find(word) != std::string_view::npos);
-  });
+  for_parts(alternatives, '|',
+            [&](std::string_view word) { found = found || has_word(sentence, word); });
   return found;
 }
 
@@ -143,6 +150,16 @@ double device_peak(const Forecast& forecast) {
 }
 
 }  // namespace
+
+spec::ModelSpec default_model() {
+  return {.vocabulary = 32000,
+          .width = 4096,
+          .feed_forward = 11008,
+          .layers = 32,
+          .query_heads = 32,
+          .key_heads = 32,
+          .head_width = 128};
+}
 
 std::map<std::string, std::string> advice_figures(const std::optional<MemoryCase>& memory,
                                                   const spec::Value* config) {
@@ -315,6 +332,18 @@ std::string_view phrase_of(Truth truth) {
   return names[static_cast<std::size_t>(truth)];
 }
 
+/// Of the rule itself, or of the figures of the run at hand that decide it.
+Truth truth_of(const AdviceRule& rule, const std::map<std::string, std::string>& figures) {
+  if (rule.decided_by.empty()) return rule.truth;
+  const auto judged = figures.find(fmt::format("{}_truth", rule.decided_by));
+  if (judged == figures.end())
+    return figures.at(fmt::format("{}_fits", rule.decided_by)) == "@fits.yes" ? Truth::is_true
+                                                                              : Truth::is_false;
+  for (const Truth truth : {Truth::is_true, Truth::is_half})
+    if (judged->second == phrase_of(truth)) return truth;
+  return Truth::is_false;
+}
+
 std::vector<Slot> slots_for(const Wording& wording,
                             const std::map<std::string, std::string>& figures, Truth truth) {
   std::vector<Slot> slots = {{"truth", std::string(phrase_of(truth))}};
@@ -353,6 +382,7 @@ void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& d
     if (figures.empty()) {
       const auto memory = case_of_advice(question, inputs);
       figures = advice_figures(memory, inputs.deepspeed ? &inputs.deepspeed->root : nullptr);
+      add_run_figures(memory, inputs, figures);
       if (!memory || !memory->limits.device)
         diagnosis.findings.push_back(
             {.id = memory ? "advice-without-machine" : "advice-without-model",
@@ -360,10 +390,7 @@ void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& d
              .file = file,
              .slots = {{"ranks", figures.at("ranks")}, {"card", figures.at("card")}}});
     }
-    const Truth truth = rule.decided_by.empty() ? rule.truth
-                        : figures.at(fmt::format("{}_fits", rule.decided_by)) == "@fits.yes"
-                            ? Truth::is_true
-                            : Truth::is_false;
+    const Truth truth = truth_of(rule, figures);
     diagnosis.findings.push_back(
         {.id = std::string(rule.id),
          .severity = truth == Truth::is_false ? Severity::warning : Severity::info,
@@ -378,22 +405,27 @@ void look_at_advice(const Question& question, const Inputs& inputs, Diagnosis& d
   const auto acts = [&](const AdviceRule& rule) {
     return !rule.key.starts_with("zero_optimization") || stage_in(inputs.deepspeed->root) > 0;
   };
+  const std::span<const AdviceRule> tables[] = {config_advice(), run_advice()};
   if (inputs.deepspeed)
-    for (const AdviceRule& rule : advice_rules())
-      if (acts(rule) && follows(inputs.deepspeed->root, rule))
-        tell(rule, inputs.deepspeed->file, line_of(inputs.deepspeed->root, rule.key));
+    for (const auto& table : tables)
+      for (const AdviceRule& rule : table)
+        if (acts(rule) && follows(inputs.deepspeed->root, rule))
+          tell(rule, inputs.deepspeed->file, line_of(inputs.deepspeed->root, rule.key));
   for (const Document& document : inputs.others) {
     if (document.kind != FileKind::advice) continue;
     std::vector<std::string_view> told;
     for (const std::string& sentence : sentences_of(document.text)) {
       const std::string plain = normalised(sentence);
-      for (const AdviceRule& rule : advice_rules()) {
-        const bool is_new = std::find(told.begin(), told.end(), rule.id) == told.end();
-        if (!is_new || !matches(plain, rule.words)) continue;
-        told.push_back(rule.id);
-        tell(rule, document.file, 0);
-      }
+      for (const auto& table : tables)
+        for (const AdviceRule& rule : table) {
+          const bool is_new = std::find(told.begin(), told.end(), rule.id) == told.end();
+          if (!is_new || !matches(plain, rule.words)) continue;
+          told.push_back(rule.id);
+          tell(rule, document.file, 0);
+        }
     }
+    if (told.empty())
+      diagnosis.findings.push_back({.id = "advice-not-recognised", .file = document.file});
   }
 }
 

@@ -1,4 +1,5 @@
-// One entry a piece of advice. The figures and words of the answers: wording_advice.cpp.
+// One entry a piece of advice on a config, its stages and offload. The figures and words of the answers: wording_advice.cpp.
+// Not here: advice on the run around it (advice_table_run.cpp).
 
 #include <array>
 
@@ -272,7 +273,7 @@ constexpr std::array rules = {
 
 }  // namespace
 
-std::span<const AdviceRule> advice_rules() {
+std::span<const AdviceRule> config_advice() {
   return rules;
 }
 

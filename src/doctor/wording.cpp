@@ -162,12 +162,13 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(),    config_wordings(), run_wordings(),    memory_wordings(),
-          advice_wordings(), log_wordings(),    folder_wordings(), disk_wordings()};
+  return {key_wordings(),        config_wordings(), run_wordings(),
+          memory_wordings(),     advice_wordings(), run_advice_wordings(),
+          log_wordings(),        folder_wordings(), disk_wordings()};
 }
 
 std::vector<std::span<const Phrase>> all_phrases() {
-  return {phrases(), disk_phrases()};
+  return {phrases(), disk_phrases(), run_advice_phrases()};
 }
 
 const Wording* find_wording(std::string_view id) {

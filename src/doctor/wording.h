@@ -37,11 +37,13 @@ std::span<const Wording> config_wordings();
 std::span<const Wording> run_wordings();
 std::span<const Wording> memory_wordings();
 std::span<const Wording> advice_wordings();
+std::span<const Wording> run_advice_wordings();
 std::span<const Wording> log_wordings();
 std::span<const Wording> folder_wordings();
 std::span<const Wording> disk_wordings();
 std::span<const Phrase> phrases();
 std::span<const Phrase> disk_phrases();
+std::span<const Phrase> run_advice_phrases();
 
 /// All tables.
 std::vector<std::span<const Wording>> all_wordings();

@@ -7,17 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "doctor/advice_rules.h"
-#include "doctor/files.h"
+#include "doctor/sayings.h"
 #include "doctor/shapes.h"
 
 namespace underkeel::doctor {
 namespace {
-
-struct Saying {
-  const char* id;
-  const char* says;
-  const char* answer;  // part of what doctor says, on Llama-2-7B and one 80 GiB card
-};
 
 constexpr Saying sayings[] = {
     {"advice-gather-needed-for-checkpoint",
@@ -123,15 +117,6 @@ constexpr Saying sayings[] = {
     {"advice-first-step", "The first step is where it explodes.", "53.9 GB in host memory"},
 };
 
-std::string answer_to(const Saying& saying, const Diagnosis& diagnosis) {
-  const auto all = found(diagnosis, saying.id);
-  if (all.size() != 1)
-    return fmt::format("{} answers with id {}; all: {}", all.size(), saying.id,
-                       messages(diagnosis));
-  EXPECT_EQ(all[0].certainty, Certainty::folklore);
-  return message_of(all[0], Language::english) + " / " + fix_of(all[0], Language::english);
-}
-
 TEST(Advice, IsRecognisedAndAnsweredRowByRow) {
   std::set<std::string> answered;
   for (const Saying& saying : sayings) {
@@ -143,7 +128,7 @@ TEST(Advice, IsRecognisedAndAnsweredRowByRow) {
     EXPECT_NE(answer.find(saying.answer), std::string::npos) << saying.says << "\n" << answer;
     answered.insert(saying.id);
   }
-  for (const AdviceRule& rule : advice_rules())
+  for (const AdviceRule& rule : config_advice())
     EXPECT_TRUE(answered.count(std::string(rule.id))) << rule.id << " has no saying";
 }
 
@@ -162,7 +147,7 @@ TEST(Advice, IsFoundInConfigsThatFollowIt) {
   const Diagnosis diagnosis = files.diagnose();
 
   std::set<std::string_view> expected;
-  for (const AdviceRule& rule : advice_rules())
+  for (const AdviceRule& rule : config_advice())
     if (!rule.key.empty()) expected.insert(rule.id);
   for (const std::string_view id : expected) EXPECT_FALSE(found(diagnosis, id).empty()) << id;
 }
@@ -383,6 +368,9 @@ TEST(Advice, NormalisesTheSpellingsOfStages) {
   EXPECT_TRUE(matches("z3 on one gpu", "z3 & one gpu|single gpu"));
   EXPECT_FALSE(matches("z3 with offload", "z3 & !offload"));
   EXPECT_FALSE(matches("anything", ""));
+  EXPECT_TRUE(matches("set it to 1, then", "~to 1~"));
+  EXPECT_FALSE(matches("set it to 16", "to 1~"));
+  EXPECT_FALSE(matches("_fast_init=False", "~fast_init"));
 }
 
 }  // namespace
