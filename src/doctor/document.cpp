@@ -169,6 +169,11 @@ bool is_packed_data(std::string_view extension) {
   return std::find(std::begin(endings), std::end(endings), extension) != std::end(endings);
 }
 
+/// Endings that promise a log, whatever it says.
+bool is_log_name(std::string_view extension) {
+  return extension == ".log" || extension == ".out" || extension == ".err";
+}
+
 /// Records by what comes first, whatever a text in them says: logs are told by words that data may hold too.
 bool is_data(std::string_view text, std::string_view extension) {
   if (text.empty()) return false;
@@ -397,7 +402,7 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
       tell(findings, "file-unrecognised", Severity::warning, document, {});
     return document;
   }
-  if (looks_like_log(beginning) || looks_like_log(end)) {
+  if (is_log_name(extension) || looks_like_log(beginning) || looks_like_log(end)) {
     take_log();
     return document;
   }

@@ -9,7 +9,8 @@
 
 namespace underkeel::doctor {
 
-/// Words of tracebacks, loggers and launchers.
+/// Lines that only a program writes: tracebacks, errors by their class, loggers, launchers, kernels, progress bars. Who speaks of
+/// "out of memory" or a RuntimeError in a sentence writes no log.
 bool looks_like_log(std::string_view text);
 
 /// A first line that is a JSON object by itself.

@@ -185,9 +185,8 @@ std::string_view name_of(Place place) {
   return names[static_cast<std::size_t>(place)];
 }
 
-/// Whether a shell said that it lost a process: "Killed" as a line, or behind a process's number.
 bool shell_says_killed(std::string_view text) {
-  for (std::size_t at = text.find("Killed"); at != std::string_view::npos;
+  for (std::size_t at = find_words(text, "Killed"); at != std::string_view::npos;
        at = text.find("Killed", at + 1)) {
     const std::size_t line = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // 0 where there is none
     const std::string_view before = text.substr(line, at - line);

@@ -48,6 +48,9 @@ struct LogSummary {
   bool after_save = false;
 };
 
+/// Whether a shell said that it lost a process: "Killed" as a line, or behind a process's number.
+bool shell_says_killed(std::string_view text);
+
 LogSummary read_log(std::string_view text);
 
 }  // namespace underkeel::doctor

@@ -3,22 +3,27 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 
 #include <fmt/format.h>
 
 namespace underkeel::doctor {
 namespace {
 
+/// What a log alone cannot tell, and doctor says of the files that it came from.
+enum class Told { by_log, by_config, by_config_and_run };
+
 /// An error that its words alone tell: all of them stand in the log.
 struct Message {
   std::string_view id;
   std::string_view words;
   std::string_view more = {};
+  Told told = Told::by_log;
 };
 constexpr std::array messages = {
-    Message{"log-extra-key", "Extra inputs are not permitted"},
-    Message{"log-extra-key", "extra fields not permitted"},
-    Message{"log-mismatch", "mismatch TrainingArguments values"},
+    Message{"log-extra-key", "Extra inputs are not permitted", {}, Told::by_config},
+    Message{"log-extra-key", "extra fields not permitted", {}, Told::by_config},
+    Message{"log-mismatch", "mismatch TrainingArguments values", {}, Told::by_config_and_run},
     Message{"log-untested-optimizer", "untested ZeRO Optimizer"},
     Message{"log-scale-at-minimum", "loss scale already at minimum"},
     Message{"log-swap-file-short", "nbytes != file bytes"},
@@ -29,9 +34,9 @@ constexpr std::array messages = {
     Message{"log-torchrun", "FORCE_TORCHRUN"},
     Message{"log-device-map", "not compatible with `low_cpu_mem_usage=True`"},
     Message{"log-weights-only", "ZeroStageEnum", "weights_only"},
-    Message{"log-auto-left", "auto", "value is ambiguous"},
+    Message{"log-auto-left", "auto", "value is ambiguous", Told::by_config},
     Message{"log-no-gradient", "does not require grad and does not have a grad_fn"},
-    Message{"log-json-comment", "json.decoder.JSONDecodeError"},
+    Message{"log-json-comment", "json.decoder.JSONDecodeError", {}, Told::by_config},
 };
 
 std::string size_text(const std::optional<double>& bytes) {
@@ -48,10 +53,55 @@ void tell(Diagnosis& diagnosis, const Document& document, std::string_view id, S
                                 .slots = std::move(slots)});
 }
 
-void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& document,
-                        Diagnosis& diagnosis) {
-  // Words of people, who may name the error without one of its figures.
-  if (!error.tried && !error.total && !error.free && !error.allocated) return;
+/// The phase of the forecast that the place belongs to.
+Phase phase_of(Place place) {
+  switch (place) {
+    case Place::load:
+      return Phase::load;
+    case Place::update:
+      return Phase::update;
+    case Place::evaluation:
+      return Phase::evaluate;
+    case Place::save:
+      return Phase::save;
+    case Place::unknown:
+    case Place::forward:
+    case Place::loss:
+    case Place::backward:
+      break;
+  }
+  return Phase::step;
+}
+
+/// "@[file.config], @[file.model]": what is not there of that which a forecast takes.
+std::string missing_of(const Inputs& inputs) {
+  std::string missing;
+  const auto want = [&](bool is_there, std::string_view name) {
+    if (!is_there) missing += fmt::format("{}@[file.{}]", missing.empty() ? "" : "@[and]", name);
+  };
+  want(inputs.deepspeed || inputs.run || inputs.has_unread, "config");
+  want(inputs.model.has_value() || inputs.model_is_refused, "model");
+  return missing;
+}
+
+/// What the forecast of the run beside the log has for the moment when it failed, or what is missing for one.
+std::string beside_log(const OutOfMemory& error, Place place,
+                       const std::optional<MemoryCase>& memory, const Inputs& inputs,
+                       const Diagnosis& diagnosis) {
+  if (!memory) {
+    const std::string missing = missing_of(inputs);
+    return missing.empty() ? "@log.files-first" : fmt::format("@[log.give] {}", missing);
+  }
+  Phase phase = phase_of(place);
+  if (!diagnosis.deepspeed.at(phase, Space::device)) phase = Phase::step;
+  const Holding& holding = *diagnosis.deepspeed.at(phase, Space::device);
+  return fmt::format("@[log.forecast] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
+                     span_of({holding.low(), holding.high()}), size_text(error.total));
+}
+
+void tell_out_of_memory(const OutOfMemory& error, Place place,
+                        const std::optional<MemoryCase>& memory, const Inputs& inputs,
+                        const Document& document, Diagnosis& diagnosis) {
   tell(diagnosis, document, "log-out-of-memory", Severity::error, Certainty::exact,
        {{"place", fmt::format("@place.{}", name_of(place))},
         {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "@unknown"},
@@ -59,7 +109,8 @@ void tell_out_of_memory(const OutOfMemory& error, Place place, const Document& d
         {"total", size_text(error.total)},
         {"free", size_text(error.free)},
         {"allocated", size_text(error.allocated)},
-        {"unused", size_text(error.reserved_unused)}});
+        {"unused", size_text(error.reserved_unused)},
+        {"next", beside_log(error, place, memory, inputs, diagnosis)}});
   if (!error.tried || !error.reserved_unused) return;
   // What torch holds in pieces and what is free would serve the request in one piece.
   const double free = error.free.value_or(0);
@@ -215,6 +266,35 @@ void tell_causes(const MemoryCase& memory, const std::optional<LogSummary>& log,
 
 }  // namespace
 
+namespace {
+
+// Of a card that is named by its round size torch shows a little less.
+constexpr double same_gpu = 0.05;
+
+/// The run as its log has it: on the GPU that the log names, whatever machine the other answers are for.
+std::optional<MemoryCase> case_in_log(std::optional<MemoryCase> memory, const LogSummary& log,
+                                      const Document& document, Diagnosis& diagnosis) {
+  if (!memory || !log.out_of_memory || !log.out_of_memory->total) return memory;
+  const double total = *log.out_of_memory->total;
+  if (const auto limit = memory->limits.device;
+      limit && std::abs(*limit - total) > same_gpu * *limit)
+    tell(diagnosis, document, "log-of-another-gpu", Severity::info, Certainty::exact,
+         {{"total", capacity(static_cast<std::int64_t>(total))},
+          {"limit", capacity(static_cast<std::int64_t>(*limit))}});
+  memory->limits.device = total;
+  return memory;
+}
+
+/// What to do next about a message: the files that would tell more, or the findings on those that are there.
+std::string next_of(const Message& message, const Inputs& inputs) {
+  const bool has_config = inputs.deepspeed || inputs.has_unread;
+  const bool is_given =
+      has_config && (message.told == Told::by_config || inputs.run || inputs.has_unread);
+  return fmt::format("@{}.{}", message.id, is_given ? "given" : "ask");
+}
+
+}  // namespace
+
 void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   const auto memory = memory_case(question, inputs);
   bool told_causes = false;
@@ -222,7 +302,9 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
     if (document.kind != FileKind::log) continue;
     const std::string_view text = document.text;
     const LogSummary log = read_log(text);
-    if (log.out_of_memory) tell_out_of_memory(*log.out_of_memory, log.place, document, diagnosis);
+    const std::size_t told_before = diagnosis.findings.size();
+    if (log.out_of_memory)
+      tell_out_of_memory(*log.out_of_memory, log.place, memory, inputs, document, diagnosis);
     if (log.failed_lock)
       tell(diagnosis, document, "log-failed-lock", Severity::error, Certainty::exact,
            {{"pinned", memory && diagnosis.deepspeed.at(Phase::step, Space::pinned_host)
@@ -246,12 +328,17 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
           (!message.more.empty() && !has(text, message.more)))
         continue;
       last = message.id;
-      tell(diagnosis, document, message.id, Severity::error, Certainty::exact, {});
+      std::vector<Slot> slots;
+      if (message.told != Told::by_log) slots.push_back({"next", next_of(message, inputs)});
+      tell(diagnosis, document, message.id, Severity::error, Certainty::exact, std::move(slots));
     }
-    if (memory && log.after_save && !told_causes) {
-      tell_causes(*memory, log, document, diagnosis);
+    const auto in_log = case_in_log(memory, log, document, diagnosis);
+    if (in_log && log.after_save && !told_causes) {
+      tell_causes(*in_log, log, document, diagnosis);
       told_causes = true;
     }
+    if (diagnosis.findings.size() == told_before)
+      tell(diagnosis, document, "log-without-error", Severity::info, Certainty::exact, {});
   }
   if (memory && question.after_save && !told_causes)
     tell_causes(*memory, std::nullopt, inputs.deepspeed ? *inputs.deepspeed : *inputs.run,

@@ -44,6 +44,7 @@ std::span<const Wording> disk_wordings();
 std::span<const Phrase> phrases();
 std::span<const Phrase> disk_phrases();
 std::span<const Phrase> run_advice_phrases();
+std::span<const Phrase> log_phrases();
 
 /// All tables.
 std::vector<std::span<const Wording>> all_wordings();

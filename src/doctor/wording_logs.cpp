@@ -13,9 +13,17 @@ constexpr std::array wordings = {
              "allocated {allocated}; reserved and not allocated {unused}",
              "GPU {gpu} 在{place}内存不足：请求 {tried}，共 {total}，空闲 {free}；已分配 "
              "{allocated}，已保留未分配 {unused}"},
-            {"give doctor the config, the run file and the model beside the log: it works the "
-             "terms out",
-             "把配置、训练文件和模型与日志一起交给 doctor：它会算出各项"}},
+            {"{next}", "{next}"}},
+    Wording{"log-of-another-gpu",
+            {"the log's GPU has {total} and the machine of the other answers {limit}: what is said "
+             "of this log counts with the log's own figures, every forecast with the machine's",
+             "日志中的 GPU 有 {total}，其他答案所用的机器有 "
+             "{limit}：关于这份日志的结论按日志自己的数字，所有估算按机器的"},
+            {}},
+    Wording{"log-without-error",
+            {"the log tells of no error that doctor knows", "日志里没有 doctor 认得的错误"},
+            {"give the logs of all ranks: the first error may stand in another one",
+             "请给出所有 rank 的日志：最早的错误可能在另一份里"}},
     Wording{"log-fragmented",
             {"{unused} are reserved by torch and not allocated and {free} are free, together at "
              "least the {tried} that were asked for: fragmentation",
@@ -70,14 +78,12 @@ constexpr std::array wordings = {
     Wording{"log-extra-key",
             {"a section of the config has a key that DeepSpeed does not know: a ValidationError",
              "配置的某一部分含有 DeepSpeed 不认识的键：ValidationError"},
-            {"give doctor the ds_config.json: it names the key and where it belongs",
-             "把 ds_config.json 交给 doctor：它会指出是哪个键、应放在哪里"}},
+            {"{next}", "{next}"}},
     Wording{"log-mismatch",
             {"the config and TrainingArguments give different values: the HF Trainer stops with a "
              "ValueError",
              "配置与 TrainingArguments 的值不一致：HF Trainer 以 ValueError 停止"},
-            {"give doctor both files: it lists every difference",
-             "把两个文件都交给 doctor：它会列出所有差异"}},
+            {"{next}", "{next}"}},
     Wording{"log-untested-optimizer",
             {"ZeRO refuses an optimizer that is none of those it was tested with",
              "ZeRO 拒绝未经测试的优化器"},
@@ -137,8 +143,7 @@ constexpr std::array wordings = {
     Wording{"log-auto-left",
             {"a value \"auto\" that nobody filled in reached the code",
              "无人填写的 \"auto\" 传到了代码里"},
-            {"give doctor the ds_config.json: it names the key",
-             "把 ds_config.json 交给 doctor：它会指出键名"}},
+            {"{next}", "{next}"}},
     Wording{"log-no-gradient",
             {"nothing that was computed needs a gradient: with recomputation the embedding's "
              "output is cut off "
@@ -146,13 +151,12 @@ constexpr std::array wordings = {
              "计算结果中没有需要梯度的部分：启用重计算时嵌入输出与适配器断开"},
             {"model.enable_input_require_grads(), or use_reentrant=False",
              "model.enable_input_require_grads()，或 use_reentrant=False"}},
-    Wording{
-        "log-json-comment",
-        {"a config is no strict JSON: comments and trailing commas are DeepSpeed's liberty "
-         "(hjson), not the "
-         "HF Trainer's",
-         "配置不是严格的 JSON：注释和尾逗号只有 DeepSpeed（hjson）允许，HF Trainer 不允许"},
-        {"give doctor the file: it names line and column", "把文件交给 doctor：它会指出行和列"}},
+    Wording{"log-json-comment",
+            {"a config is no strict JSON: comments and trailing commas are DeepSpeed's liberty "
+             "(hjson), not the "
+             "HF Trainer's",
+             "配置不是严格的 JSON：注释和尾逗号只有 DeepSpeed（hjson）允许，HF Trainer 不允许"},
+            {"{next}", "{next}"}},
     Wording{"after-save-moments",
             {"cause {rank} ({likely}): the moments appear, {bytes} a rank on the GPU (left there: "
              "{margin}), "
@@ -220,10 +224,54 @@ constexpr std::array wordings = {
              "查找退出码 -9 和 dmesg；关闭 save_only_model 与收集选项跑一次"}},
 };
 
+constexpr std::array log_phrase_table = {
+    Phrase{"log.give", {"give doctor beside the log:", "请与日志一起交给 doctor："}},
+    Phrase{"log.files-first",
+           {"mend the errors of the files beside the log: until then doctor works no terms out",
+            "请先修正日志旁各文件的错误：在那之前 doctor 不会算出各项"}},
+    Phrase{"log.forecast",
+           {"compare with what the files beside it foretell on a GPU", "请与旁边文件的估算比较："}},
+    Phrase{"log.gpu-has", {"the log's GPU has", "日志中的 GPU 有"}},
+    Phrase{"and", {" and ", "和"}},
+    Phrase{"file.config", {"the run file or the DeepSpeed config", "训练文件或 DeepSpeed 配置"}},
+    Phrase{"file.model", {"the model's config.json", "模型的 config.json"}},
+    Phrase{"log-extra-key.ask",
+           {"give doctor the ds_config.json: it names the key and where it belongs",
+            "把 ds_config.json 交给 doctor：它会指出是哪个键、应放在哪里"}},
+    Phrase{"log-extra-key.given",
+           {"see the findings on the config: they name the key and where it belongs; where they "
+            "name none, the log is of another config",
+            "参见关于配置的说明：其中指出了是哪个键、应放在哪里；若没有，则日志属于另一份配置"}},
+    Phrase{"log-mismatch.ask",
+           {"give doctor both files: it lists every difference",
+            "把两个文件都交给 doctor：它会列出所有差异"}},
+    Phrase{"log-mismatch.given",
+           {"see the findings on both files: they list every difference; where they list none, the "
+            "log is of other files",
+            "参见关于两个文件的说明：其中列出了所有差异；若没有，则日志属于别的文件"}},
+    Phrase{"log-auto-left.ask",
+           {"give doctor the ds_config.json: it names the key",
+            "把 ds_config.json 交给 doctor：它会指出键名"}},
+    Phrase{"log-auto-left.given",
+           {"see the findings on the config: they name the key; where they name none, the log is "
+            "of another config",
+            "参见关于配置的说明：其中指出了键名；若没有，则日志属于另一份配置"}},
+    Phrase{"log-json-comment.ask",
+           {"give doctor the file: it names line and column", "把文件交给 doctor：它会指出行和列"}},
+    Phrase{"log-json-comment.given",
+           {"see the findings on the config: they name line and column; where they name none, the "
+            "log is of another file",
+            "参见关于配置的说明：其中指出了行和列；若没有，则日志属于另一个文件"}},
+};
+
 }  // namespace
 
 std::span<const Wording> log_wordings() {
   return wordings;
+}
+
+std::span<const Phrase> log_phrases() {
+  return log_phrase_table;
 }
 
 }  // namespace underkeel::doctor

@@ -271,7 +271,9 @@ TEST(Log, OfJsonLinesIsALog) {
   Files healthy;
   healthy.write("trainer_log.jsonl", R"({"current_steps": 10, "loss": 1.25})"
                                      "\n");
-  EXPECT_TRUE(healthy.diagnose().findings.empty()) << messages(healthy.diagnose());
+  const Diagnosis of_healthy = healthy.diagnose();
+  ASSERT_EQ(of_healthy.findings.size(), 1u) << messages(of_healthy);
+  EXPECT_EQ(of_healthy.findings[0].id, "log-without-error");
 
   Files data;  // whose texts speak of errors
   data.write("data.jsonl",
