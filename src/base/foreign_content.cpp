@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_order_mark.h"
 #include "base/units.h"
 
 namespace underkeel {
@@ -67,7 +68,7 @@ std::string_view wide_encoding_of(std::string_view start, bool& has_mark) {
 
 std::optional<ForeignContent> stand_in_of(std::string_view start) {
   if (start.starts_with(pointer_begin)) return pointer_of(start);
-  if (start.starts_with("\xEF\xBB\xBF")) start.remove_prefix(3);
+  start = without_byte_order_mark(start);
   while (!start.empty() && std::isspace(static_cast<unsigned char>(start[0])))
     start.remove_prefix(1);
   if (begins_with_word(start, "<!doctype html") || begins_with_word(start, "<html"))

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/byte_order_mark.h"
 #include "base/nearest_word.h"
 #include "base/printable.h"
 #include "base/units.h"
@@ -343,7 +344,8 @@ Result<std::vector<DatasetEntry>> read_dataset_description(io::FileSystem& files
                                                            const std::vector<std::string>& names) {
   const std::string path = description.string();
   const std::filesystem::path folder = description.parent_path();
-  UK_TRY(text, files.read_text(path, largest_info_bytes));
+  UK_TRY(content, files.read_text(path, largest_info_bytes));
+  const std::string_view text = without_byte_order_mark(content);
   // A doubled key: of two entries of one name the other one could be meant.
   NoVisitor nothing;
   UK_TRY_VOID(io::read_strict_json(text, path, nothing));

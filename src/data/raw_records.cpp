@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_order_mark.h"
 #include "base/foreign_content.h"
 #include "base/units.h"
 #include "data/file_content.h"
@@ -58,11 +59,11 @@ Result<RawRecordReader> RawRecordReader::open(io::FileSystem& files, const std::
 }
 
 Result<void> RawRecordReader::skip_byte_order_mark() {
-  UK_TRY(start, stream_.peek(3));
-  if (start == "\xEF\xBB\xBF") {
+  UK_TRY(start, stream_.peek(byte_order_mark.size()));
+  if (start == byte_order_mark) {
     had_byte_order_mark_ = true;
-    stream_.skip(3);
-    line_begin_ = 3;
+    stream_.skip(byte_order_mark.size());
+    line_begin_ = byte_order_mark.size();
   }
   return {};
 }

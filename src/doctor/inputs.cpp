@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/byte_order_mark.h"
 #include "spec/run_overrides.h"
 #include "spec/text_file.h"
 
@@ -136,6 +137,12 @@ class Gatherer {
     }
     const auto text = spec::read_text_file(file);
     if (!text) return refuse("file-unreadable", text.error(), file);
+    if (shown != file && text->starts_with(byte_order_mark))  // else told when it was opened
+      findings_.push_back({.id = "json-not-strict",
+                           .severity = Severity::warning,
+                           .engine = Engine::deepspeed,
+                           .file = file.filename().string(),
+                           .slots = {{"what", "line 1, column 1: a byte-order mark"}}});
     auto model = spec::parse_model_config(*text, file.string());
     inputs_.model_file = file.filename().string();
     if (!model) {

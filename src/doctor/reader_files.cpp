@@ -35,6 +35,7 @@ constexpr std::array sentences = {
     Text{"the text ends where a value is due", "文本在应有值的地方结束"},
     Text{"the text ends before `{}`", "文本在 `{}` 之前结束"},
     Text{"the text ends", "文本结束"},
+    Text{"a byte-order mark", "字节序标记"},
     Text{"comments are not allowed", "不允许注释"},
     Text{"the comment is not closed", "注释没有结束"},
     Text{"nested deeper than {} levels", "嵌套超过 {} 层"},

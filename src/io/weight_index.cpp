@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_order_mark.h"
 #include "base/printable.h"
 #include "io/file.h"
 #include "io/plain_name.h"
@@ -79,7 +80,7 @@ class IndexVisitor final : public JsonVisitor {
 Result<WeightIndex> parse_weight_index(std::string_view text, const std::string& path) {
   WeightIndex index;
   IndexVisitor visitor(index, path);
-  UK_TRY_VOID(read_strict_json(text, path, visitor));
+  UK_TRY_VOID(read_strict_json(without_byte_order_mark(text), path, visitor));
   if (!visitor.has_weight_map())
     return fail(ErrorCode::bad_file, "the index has no `weight_map`", path);
   return index;

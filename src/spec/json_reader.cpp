@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_order_mark.h"
 #include "base/printable.h"
 #include "base/units.h"
 
@@ -33,7 +34,10 @@ class JsonReader {
                   fmt::format("the JSON text has {} bytes, more than the {} that are read",
                               text_.size(), longest_text_bytes),
                   where_);
-    if (text_.substr(0, 3) == "\xEF\xBB\xBF") at_ = line_start_ = 3;
+    if (text_.starts_with(byte_order_mark)) {
+      at_ = line_start_ = byte_order_mark.size();
+      if (relaxed_) depart(here(), "a byte-order mark");
+    }
     JsonDocument document;
     UK_TRY_VOID(skip_space());
     UK_TRY(root, value(0));

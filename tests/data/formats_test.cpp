@@ -161,6 +161,20 @@ TEST_F(Formats, OfAListInATextFileAreRefusedAndOneThatEndsEarlyNamesTheByte) {
                         ", inside a text, after 2 whole records"));
 }
 
+TEST_F(Formats, ReadADescriptionThatBeginsWithAByteOrderMark) {
+  describe(
+      "\xEF\xBB\xBF"
+      R"({"data":{"file_name":"data.json"}})");
+  write("data.json",
+        "\xEF\xBB\xBF"
+        R"([{"instruction": "a", "input": "", "output": "b"}])");
+
+  const auto data = load();
+
+  ASSERT_TRUE(data) << to_text(data.error());
+  EXPECT_EQ(data->training->count(), 1);
+}
+
 TEST(CsvRecord, CutsAtCommasOutsideQuotationMarks) {
   const auto values = csv_values(R"(a,"b, ""c""
 d",,"",NA,null x,1)");

@@ -141,6 +141,46 @@ TEST(Document, IsWarnedOfWhenOnlyDeepspeedReadsIt) {
   EXPECT_NE(message.find("HF Trainer"), std::string::npos) << message;
 }
 
+TEST(Document, MayBeginWithAByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::pair<const char*, FileKind> texts[] = {
+      {R"({"zero_optimization": {"stage": 2}})", FileKind::deepspeed_config},
+      {"stage: sft\nfinetuning_type: lora\nbf16: true\n", FileKind::run_file},
+      {"compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n",
+       FileKind::accelerate_config},
+      {R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2})",
+       FileKind::model_config},
+      {"nodes: 1\ngpus_per_node: 8\nhost_ram_gib: 5\n", FileKind::hardware},
+      {R"({"mine": {"file_name": "a.json"}})", FileKind::dataset_info},
+      {"{\"a\": 1}\n{\"a\": 2}\n", FileKind::records},
+      {"[{\"a\": 1}]", FileKind::records},
+      {"Traceback (most recent call last):\nRuntimeError: x", FileKind::log},
+      {"Turn off pin_memory, it cured my problem.", FileKind::advice}};
+  for (const auto& [text, kind] : texts) EXPECT_EQ(kind_of_text(mark + text), kind) << text;
+}
+
+TEST(Document, OfJsonWithAByteOrderMarkIsReadAndWarnedOf) {
+  const std::string mark = "\xEF\xBB\xBF";
+  Files files;
+  files.write("ds_config.json", mark + R"({"zero_optimization": {"stage": 3}})");
+  const auto alone = found(files.diagnose(), "json-not-strict");
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone[0].severity, Severity::warning);
+
+  files.write("train.yaml", mark + "finetuning_type: full\nbf16: true\ndataset: d\n");
+  files.write("model.json", mark + model_json(qwen_half));
+  files.write("hardware.yaml", mark + "gpus_per_node: 8\ngpu_mem_gib: 80\nhost_ram_gib: 900\n");
+  const Diagnosis beside = files.diagnose();
+
+  const auto all = found(beside, "json-not-strict");
+  ASSERT_EQ(all.size(), 2u) << messages(beside);
+  EXPECT_NE(message_of(all[0], Language::english).find("line 1, column 1: a byte-order mark"),
+            std::string::npos);
+  EXPECT_EQ(exit_code_of(beside, Engine::deepspeed), 2);
+  EXPECT_EQ(exit_code_of(beside, Engine::underkeel), 0) << messages(beside);
+  EXPECT_TRUE(beside.deepspeed.at(Phase::step, Space::device).has_value());
+}
+
 TEST(Document, ThatTheTrainerRefusesFailsThere) {
   Files files;
   files.write("ds_config.json",

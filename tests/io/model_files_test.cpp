@@ -229,6 +229,15 @@ TEST(WeightIndex, RefusesWhatIsNotAnIndex) {
     EXPECT_FALSE(parse_weight_index(text, "index.json")) << text;
 }
 
+TEST(WeightIndex, MayBeginWithAByteOrderMark) {
+  const auto index = parse_weight_index(
+      "\xEF\xBB\xBF"
+      R"({"weight_map": {"a": "b.safetensors"}})",
+      "index.json");
+
+  ASSERT_TRUE(index) << to_text(index.error());
+}
+
 TEST(WeightIndex, TakesATotalSizeInAnySpellingOrNone) {
   const auto total = [](std::string_view size) {
     return parse_weight_index(

@@ -39,6 +39,12 @@ TEST(JsonReader, JoinsSurrogatePairs) {
 
 TEST(JsonReader, SkipsAByteOrderMark) {
   EXPECT_EQ(error_of("\xEF\xBB\xBF{}"), "accepted");
+
+  // Python's json, which the Trainer reads with, takes it for an error.
+  const auto loose = read_json("\xEF\xBB\xBF{}", "f.json", JsonDialect::relaxed);
+  ASSERT_TRUE(loose.has_value());
+  ASSERT_EQ(loose->departures.size(), 1u);
+  EXPECT_EQ(loose->departures[0], "line 1, column 1: a byte-order mark");
 }
 
 TEST(JsonReader, NamesTheLineAndColumnOfWhatIsWrong) {
