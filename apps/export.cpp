@@ -36,6 +36,11 @@ Result<void> run(const Words& words) {
   if (max_shard_bytes <= 0)
     return fail(ErrorCode::bad_config, "a file needs room for something", "--max-shard-size",
                 "write a size such as 5GB");
+  if (lacks_unit(words.max_shard, max_shard_bytes))
+    return fail(ErrorCode::bad_config,
+                fmt::format("`{}` is {} {}; no tensor fits into so little", words.max_shard,
+                            format_count(max_shard_bytes), max_shard_bytes == 1 ? "byte" : "bytes"),
+                "--max-shard-size", fmt::format("write a unit: {}GB", words.max_shard));
   request.max_shard_bytes = max_shard_bytes;
   UK_TRY(files, io::file_system_from_environment());
   UK_TRY(report, train::export_checkpoint(*files, request));

@@ -55,8 +55,7 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
     if (size_bytes <= 0)
       return fail(ErrorCode::bad_config, fmt::format("`{}`: a size above 0 is wanted", part), flag,
                   budget_form);
-    const bool has_unit = size.find_first_not_of("0123456789.") != std::string::npos;
-    if (size_bytes < mebibyte && !has_unit)
+    if (lacks_unit(size, size_bytes))
       return fail(ErrorCode::bad_config,
                   fmt::format("`{}` is {} {}; no run takes so little", part,
                               format_count(size_bytes), size_bytes == 1 ? "byte" : "bytes"),

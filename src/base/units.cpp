@@ -63,4 +63,9 @@ Result<std::int64_t> parse_bytes(std::string_view text, std::string_view key) {
   return bad();
 }
 
+bool lacks_unit(std::string_view text, std::int64_t size_bytes) {
+  return size_bytes < mebibyte &&
+         text.find_first_not_of("0123456789.+eE ") == std::string_view::npos;
+}
+
 }  // namespace underkeel

@@ -27,5 +27,7 @@ std::string format_count(std::int64_t count);
 /// Reads "80GiB", "1.5 GB", "512mib", "4096". GB is 1e9, GiB is 2^30, in letters of either case. `key` names the
 /// source in errors.
 Result<std::int64_t> parse_bytes(std::string_view text, std::string_view key);
+/// Whether a size that was parsed from `text` was meant in a larger unit: below 1 MiB without one. No budget of a run is so small.
+bool lacks_unit(std::string_view text, std::int64_t size_bytes);
 
 }  // namespace underkeel

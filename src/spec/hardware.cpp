@@ -23,9 +23,37 @@ namespace {
 
 constexpr double most_gib = 1 << 30;  // an exbibyte
 
-std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool zero_is_allowed) {
+// Far above what there is (a GPU of 288 GiB, a node of 32 TiB): what is larger was written in another unit.
+constexpr double most_gib_of_gpu = 2048, most_gib_of_host = 32768;
+
+/// "80 in place of 81920": the number in the largest smaller unit that makes it one of this world.
+std::string meant_size(std::string_view key, double size, double most) {
+  struct Smaller {
+    std::string_view unit;
+    double per_gib;
+  };
+  constexpr Smaller units[] = {{"MiB", 0x1p10}, {"KiB", 0x1p20}, {"bytes", 0x1p30}};
+  for (const auto& [unit, per_gib] : units)
+    if (size / per_gib <= most)
+      return fmt::format("if it is in {}, write {}: {:.6g}", unit, key, size / per_gib);
+  return {};
+}
+
+/// `most` is what a part of this kind may have; what is beyond it was written in another unit.
+std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool zero_is_allowed,
+                                      double most = most_gib) {
+  const Value* given = fields.take(key);
+  const auto written =
+      given != nullptr && (given->kind == ValueKind::number || given->kind == ValueKind::text)
+          ? parse_double(given->text)
+          : std::nullopt;
+  if (written && *written > most) {
+    fields.problem(key, fmt::format("{:.12g} GiB are more than there are in any machine", *written),
+                   meant_size(key, *written, most));
+    return std::nullopt;
+  }
   const auto size =
-      fields.number(key, {.least = 0, .most = most_gib, .least_is_allowed = zero_is_allowed});
+      fields.number(key, {.least = 0, .most = most, .least_is_allowed = zero_is_allowed});
   if (!size) return std::nullopt;
   return std::llround(*size * static_cast<double>(gibibyte));
 }
@@ -110,18 +138,21 @@ Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
   machine.nodes = fields.integer("nodes", {1, 1 << 20}).value_or(1);
   machine.gpus_per_node = fields.integer("gpus_per_node", {0, 1024}).value_or(0);
   machine.gpu_name = fields.text("gpu_name").value_or("");
-  machine.gpu_mem_bytes = gibibytes(fields, "gpu_mem_gib", true).value_or(0);
-  machine.host_ram_bytes = gibibytes(fields, "host_ram_gib", false).value_or(0);
+  const auto gpu_mem_bytes = gibibytes(fields, "gpu_mem_gib", true, most_gib_of_gpu);
+  machine.gpu_mem_bytes = gpu_mem_bytes.value_or(0);
+  machine.host_ram_bytes = gibibytes(fields, "host_ram_gib", false, most_gib_of_host).value_or(0);
   const Value* lock = fields.take("memlock_gib");
   if (lock == nullptr || lock->kind != ValueKind::text || lock->text != "unlimited")
-    machine.memlock_bytes = gibibytes(fields, "memlock_gib", true);
+    machine.memlock_bytes = gibibytes(fields, "memlock_gib", true, most_gib_of_host);
   machine.swap_free_bytes = gibibytes(fields, "swap_free_gib", true);
   machine.out_free_bytes = gibibytes(fields, "out_free_gib", true);
   machine.compute_capability = fields.text("compute_capability");
   machine.cores = static_cast<int>(fields.integer("cores", {1, 1 << 20}).value_or(1));
   read_rates(fields, machine);
   if (!fields.has("host_ram_gib")) fields.problem("host_ram_gib", "the key is missing");
-  if (machine.gpus_per_node > 0 && machine.gpu_mem_bytes == 0)
+  const bool has_problem =
+      !gpu_mem_bytes && fields.has("gpu_mem_gib") && !fields.is_null("gpu_mem_gib");
+  if (machine.gpus_per_node > 0 && machine.gpu_mem_bytes == 0 && !has_problem)
     fields.problem("gpu_mem_gib",
                    fmt::format("{} GPUs per node need their memory's size", machine.gpus_per_node));
   const std::vector<std::string> known = fields.asked();

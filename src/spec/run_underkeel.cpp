@@ -41,6 +41,14 @@ class Section {
       fields_.problem(key, "a size above 0 is wanted");
       return std::nullopt;
     }
+    if (lacks_unit(value->text, *size_bytes)) {
+      fields_.problem(
+          key,
+          fmt::format("`{}` without a unit is {} {}; no run takes so little", value->text,
+                      format_count(*size_bytes), *size_bytes == 1 ? "byte" : "bytes"),
+          fmt::format("write a unit: {}GiB", value->text));
+      return std::nullopt;
+    }
     note(key, format_bytes(*size_bytes));
     return *size_bytes;
   }

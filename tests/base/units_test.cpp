@@ -33,6 +33,13 @@ TEST(Units, ReadsUnitsInLettersOfEitherCaseWithSpacesAround) {
   EXPECT_EQ(parse_bytes("7kb", "k").value(), 7'000);
 }
 
+TEST(Units, MissesAUnitWhereNoBudgetIsSoSmall) {
+  for (const char* text : {"24", "24.0", "8e3", "1048575"})
+    EXPECT_TRUE(lacks_unit(text, parse_bytes(text, "k").value())) << text;
+  for (const char* text : {"24B", "24GiB", "1048576", "25769803776", "4 kb"})
+    EXPECT_FALSE(lacks_unit(text, parse_bytes(text, "k").value())) << text;
+}
+
 TEST(Units, RefusesWhatIsNotASize) {
   for (const char* text :
        {"", "GiB", "-1GiB", "1 parsec", "nan", "inf GiB", "1e30TiB", "12GiB34"}) {

@@ -57,10 +57,34 @@ TEST_F(Hardware, LeavesUnknownWhatTheFileDoesNotSay) {
   EXPECT_FALSE(machine->rates_are_measured);
 }
 
+TEST_F(Hardware, SaysWhichUnitASizeBeyondAnyMachineIsIn) {
+  const auto refuses = [&](const std::string& line, const std::string& what,
+                           const std::string& fix) {
+    const std::string more = line.starts_with("host") ? "" : "host_ram_gib: 64\n";
+    const std::string error = error_of(more + line + "\n");
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+    EXPECT_NE(error.find(fix), std::string::npos) << error;
+    EXPECT_EQ(error.find("need their memory"), std::string::npos) << error;
+  };
+  refuses("gpus_per_node: 8\ngpu_mem_gib: 81920",
+          "81920 GiB are more than there are in any machine",
+          "if it is in MiB, write gpu_mem_gib: 80");
+  refuses("gpu_mem_gib: 24564", "24564 GiB", "write gpu_mem_gib: 23.9883");
+  refuses("gpu_mem_gib: 83886080", "83886080 GiB", "if it is in KiB, write gpu_mem_gib: 80");
+  refuses("gpu_mem_gib: 85899345920", "85899345920 GiB",
+          "if it is in bytes, write gpu_mem_gib: 80");
+  refuses("host_ram_gib: 524288", "524288 GiB", "if it is in MiB, write host_ram_gib: 512");
+  refuses("memlock_gib: 65536", "65536 GiB", "if it is in MiB, write memlock_gib: 64");
+
+  EXPECT_EQ(error_of("host_ram_gib: 32768\ngpus_per_node: 1\ngpu_mem_gib: 1024\n"), "accepted");
+  EXPECT_EQ(error_of("host_ram_gib: 64\nswap_free_gib: 500000\nout_free_gib: 500000\n"),
+            "accepted");
+}
+
 TEST_F(Hardware, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(error_of("gpus_per_node: 2\ngpu_mem_gb: 80\nhost_ram_gib: 0\n"),
             "error: 3 problems\n"
-            "  host_ram_gib (line 3): 0 is out of range: more than 0 and at most 1073741824 is "
+            "  host_ram_gib (line 3): 0 is out of range: more than 0 and at most 32768 is "
             "wanted\n"
             "  gpu_mem_gib: 2 GPUs per node need their memory's size\n"
             "  gpu_mem_gb (line 2): unknown key; the nearest is `gpu_mem_gib`\n"
