@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "base/nearest_word.h"
+#include "doctor/inputs.h"
 #include "spec/fields.h"
 
 namespace underkeel::doctor {
@@ -24,8 +25,9 @@ enum class Wants { text, whole, positive, truth, mapping, list, choice, number }
 struct Key {
   std::string_view name;
   Wants wants = Wants::text;
-  std::string_view choices = {};  // of Wants::choice, cut at `|`; compared without case
-  bool is_of_file = false;        // refused beside deepspeed_config_file
+  std::string_view choices = {};     // of Wants::choice, cut at `|`; compared without case
+  bool is_of_file = false;           // refused beside deepspeed_config_file
+  std::int64_t least = 0, most = 0;  // of Wants::whole
 };
 
 constexpr std::string_view modes = "no|fp16|bf16|fp8";
@@ -39,12 +41,12 @@ constexpr std::array top_keys = {
     Key{"mixed_precision", Wants::choice, modes},
     Key{"use_cpu", Wants::truth},
     Key{"debug", Wants::truth},
-    Key{"num_processes", Wants::whole},
-    Key{"machine_rank", Wants::whole},
-    Key{"num_machines", Wants::positive},
+    Key{"num_processes", Wants::whole, {}, false, 1, most_ranks_of_file},
+    Key{"machine_rank", Wants::whole, {}, false, 0, most_ranks_of_file},
+    Key{"num_machines", Wants::whole, {}, false, 1, most_ranks_of_file},
     Key{"gpu_ids"},
     Key{"main_process_ip"},
-    Key{"main_process_port", Wants::whole},
+    Key{"main_process_port", Wants::whole, {}, false, 0, 65535},
     Key{"rdzv_backend"},
     Key{"same_network", Wants::truth},
     Key{"main_training_function"},
@@ -114,7 +116,7 @@ bool is_right(const Key& key, const Value& value) {
     case Wants::text:
       return is_plain;
     case Wants::whole:
-      return whole.has_value();
+      return whole && *whole >= key.least && *whole <= key.most;
     case Wants::positive:
       return is_auto || (whole && *whole > 0);
     case Wants::number:
@@ -139,7 +141,7 @@ std::string wanted_text(const Key& key) {
     case Wants::text:
       return "@wants.text";
     case Wants::whole:
-      return "@wants.whole";
+      return fmt::format("@[wants.whole] @[wants.from] {} @[wants.to] {}", key.least, key.most);
     case Wants::positive:
       return "@wants.positive";
     case Wants::number:

@@ -317,10 +317,12 @@ class Gatherer {
   void count_ranks() {
     Ranks& ranks = inputs_.ranks;
     const std::int64_t nodes = inputs_.machine ? inputs_.machine->nodes : 1;
-    const std::int64_t of_run =
-        inputs_.run ? whole_at(inputs_.run->root, "underkeel.ranks").value_or(0) : 0;
-    const std::int64_t of_accelerate =
-        inputs_.accelerate ? whole_at(inputs_.accelerate->root, "num_processes").value_or(0) : 0;
+    const auto given = [](const std::optional<Document>& document, std::string_view key) {
+      const std::int64_t count = document ? whole_at(document->root, key).value_or(0) : 0;
+      return count <= most_ranks_of_file ? count : 0;  // its own finding tells of the others
+    };
+    const std::int64_t of_run = given(inputs_.run, "underkeel.ranks");
+    const std::int64_t of_accelerate = given(inputs_.accelerate, "num_processes");
     if (question_.ranks) {
       ranks = {.count = *question_.ranks, .source = "--ranks"};
     } else if (of_run > 0) {

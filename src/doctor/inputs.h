@@ -53,6 +53,9 @@ struct Question {
   bool after_save = false;          // ask why memory runs out on the first step after a save
 };
 
+/// More ranks than any run has; a count beyond it in a file was mistyped.
+constexpr std::int64_t most_ranks_of_file = 1 << 20;
+
 /// How many ranks, and who says so.
 struct Ranks {
   std::int64_t count = 1;

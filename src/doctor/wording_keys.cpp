@@ -409,6 +409,8 @@ constexpr std::array shared_phrases = {
            {"accelerate passes over it without a word", "accelerate 会静默忽略它"}},
     Phrase{"wants.text", {"text", "文本"}},
     Phrase{"wants.whole", {"a whole number", "整数"}},
+    Phrase{"wants.from", {"from", "从"}},
+    Phrase{"wants.to", {"to", "到"}},
     Phrase{"wants.positive", {"a whole number above 0", "大于 0 的整数"}},
     Phrase{"wants.number", {"a number", "数字"}},
     Phrase{"wants.truth", {"true or false", "true 或 false"}},

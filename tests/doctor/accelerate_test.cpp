@@ -1,5 +1,6 @@
 // Keys of an accelerate config: right, of a wrong type, in the wrong place.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "doctor/files.h"
@@ -50,9 +51,12 @@ struct Row {
 TEST(Accelerate, NamesValuesOfAWrongTypeAndKeysInTheWrongPlace) {
   const std::string section = "deepspeed_config:\n";
   const Row rows[] = {
-      {"num_machines: two\n", "accelerate-value num_machines", "a whole number above 0"},
-      {"num_machines: 0\n", "accelerate-value num_machines", "a whole number above 0"},
+      {"num_machines: two\n", "accelerate-value num_machines", "a whole number from 1 to 1048576"},
+      {"num_machines: 0\n", "accelerate-value num_machines", "a whole number from 1"},
       {"machine_rank: 1.5\n", "accelerate-value machine_rank", "a whole number"},
+      {"machine_rank: -1\n", "accelerate-value machine_rank", "a whole number from 0 to 1048576"},
+      {"main_process_port: 70000\n", "accelerate-value main_process_port",
+       "a whole number from 0 to 65535"},
       {"mixed_precision: bfloat16\n", "accelerate-value mixed_precision", "no, fp16, bf16, fp8"},
       {"use_cpu: maybe\n", "accelerate-value use_cpu", "true or false"},
       {"tpu_env: none\n", "accelerate-value tpu_env", "a list"},
@@ -87,6 +91,27 @@ TEST(Accelerate, NamesValuesOfAWrongTypeAndKeysInTheWrongPlace) {
     EXPECT_THAT(messages(diagnosis), HasSubstr(row.says)) << row.line;
     EXPECT_EQ(exit_code_of(diagnosis, Engine::deepspeed), row.stops ? 2 : 0) << row.line;
     EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0) << row.line;
+  }
+}
+
+TEST(Accelerate, TakesNoCountOfProcessesThatNoLauncherStarts) {
+  for (const char* count : {"0", "-1", "-8", "100000000", "9999999999999999999999", "1.5", "two",
+                            "auto", "[8]", "true"}) {
+    Files files;
+    files.write("accelerate.yaml", fmt::format("compute_environment: LOCAL_MACHINE\n"
+                                               "distributed_type: DEEPSPEED\nnum_processes: {}\n",
+                                               count));
+    files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
+    files.write("hardware.yaml", "gpus_per_node: 4\ngpu_mem_gib: 80\nhost_ram_gib: 900\n");
+
+    const Diagnosis diagnosis = files.diagnose();
+
+    const auto wrong = found(diagnosis, "accelerate-value", "num_processes");
+    ASSERT_EQ(wrong.size(), 1u) << count << "\n" << messages(diagnosis);
+    EXPECT_THAT(message_of(wrong[0], Language::english),
+                HasSubstr("a whole number from 1 to 1048576"));
+    EXPECT_THAT(message_of(wrong[0], Language::chinese), HasSubstr("整数 从 1 到 1048576"));
+    EXPECT_THAT(says(diagnosis, "ranks-counted"), HasSubstr("4 ranks")) << count;
   }
 }
 
