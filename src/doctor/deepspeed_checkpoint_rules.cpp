@@ -7,6 +7,7 @@
 #include "doctor/config_rules.h"
 #include "doctor/folder_rules.h"
 #include "doctor/run_facts.h"
+#include "io/checkpoint.h"
 #include "spec/fields.h"
 #include "spec/text_file.h"
 
@@ -23,6 +24,22 @@ bool is_rank_file(std::string_view name) {
          name.starts_with("mp_rank_");
 }
 
+/// What `latest` says, without line ends; nothing where it is not there.
+std::optional<std::string> latest_in(const fs::path& folder) {
+  const auto latest = spec::read_text_file(folder / "latest");
+  if (!latest) return std::nullopt;
+  std::string name = *latest;
+  while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
+  return name;
+}
+
+/// Our engine names its newest checkpoint in a file of that name too.
+bool is_latest_of_ours(const fs::path& folder) {
+  const auto name = latest_in(folder);
+  std::error_code status;
+  return name && !name->empty() && fs::exists(folder / *name / io::manifest_file, status);
+}
+
 /// The folder of the tag's own files.
 struct Tag {
   fs::path folder;
@@ -31,12 +48,11 @@ struct Tag {
 
 Tag tag_of(const fs::path& folder) {
   std::error_code status;
-  if (const auto latest = spec::read_text_file(folder / "latest")) {
-    std::string name = *latest;
-    while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-    const bool is_plain = !name.empty() && name.find('/') == std::string::npos && name != "..";
-    if (!is_plain || !fs::is_directory(folder / name, status)) return {folder, name.substr(0, 80)};
-    return {folder / name, ""};
+  if (const auto name = latest_in(folder)) {
+    const bool is_plain = !name->empty() && name->find('/') == std::string::npos && name != "..";
+    if (!is_plain || !fs::is_directory(folder / *name, status))
+      return {folder, name->substr(0, 80)};
+    return {folder / *name, ""};
   }
   // Without `latest` the newest tag is meant.
   std::int64_t newest = -1;
@@ -80,7 +96,7 @@ std::string count_text(std::int64_t count) {
 
 bool holds_deepspeed_state(const std::string& folder) {
   std::error_code status;
-  if (fs::exists(fs::path(folder) / "latest", status)) return true;
+  if (fs::exists(fs::path(folder) / "latest", status) && !is_latest_of_ours(folder)) return true;
   for (const auto& entry : fs::directory_iterator(folder, status)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(tag_prefix) || is_rank_file(name)) return true;

@@ -108,6 +108,17 @@ bool describes_data(const Value& root) {
   });
 }
 
+/// What a run or a tokenizer's trainer wrote, and nobody sets by hand.
+bool is_record_of_run(const Value& root) {
+  const auto has = [&](std::string_view key) { return root.find(key) != nullptr; };
+  const bool is_state = has("log_history") && has("global_step");
+  const bool is_arguments = all_entries_have(root, {"value"}) && all_entries_have(root, {"source"});
+  const bool is_results = has("train_runtime") || has("eval_runtime");
+  const bool is_memory = has("ranks") && has("about");
+  return is_state || is_arguments || is_results || is_memory ||
+         (has("added_tokens") && has("pre_tokenizer"));
+}
+
 /// One record, or a list of them under a key of its own.
 bool holds_records(const Value& root) {
   const auto is_list = [](const Value* value) {
@@ -288,6 +299,8 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
   // Broken so far that none of its keys is left, it is a description still.
   const bool is_description = document.file == "dataset_info.json";
   document.kind = is_description ? FileKind::dataset_info : kind_of(document.root);
+  if (document.kind == FileKind::run_record)
+    tell(findings, "file-of-a-run", Severity::info, document, {});
   for (const std::string& departure : read->departures)
     tell(findings, "json-not-strict", Severity::warning, document, {{"what", departure}},
          Engine::deepspeed);
@@ -303,13 +316,30 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
 }  // namespace
 
 std::string_view name_of(FileKind kind) {
-  constexpr std::string_view names[] = {
-      "DeepSpeed config",  "run file",      "export file",    "accelerate config",
-      "model description", "machine",       "adapter config", "generation config",
-      "tokenizer config",  "data set list", "data folder",    "data set's shape",
-      "data set",          "log",           "advice",         "weights",
-      "weight index",      "model folder",  "adapter folder", "DeepSpeed checkpoint",
-      "checkpoint",        "output folder", "unknown"};
+  constexpr std::string_view names[] = {"DeepSpeed config",
+                                        "run file",
+                                        "export file",
+                                        "accelerate config",
+                                        "model description",
+                                        "machine",
+                                        "adapter config",
+                                        "generation config",
+                                        "tokenizer config",
+                                        "data set list",
+                                        "data folder",
+                                        "data set's shape",
+                                        "data set",
+                                        "record of a run",
+                                        "log",
+                                        "advice",
+                                        "weights",
+                                        "weight index",
+                                        "model folder",
+                                        "adapter folder",
+                                        "DeepSpeed checkpoint",
+                                        "checkpoint",
+                                        "output folder",
+                                        "unknown"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -318,6 +348,7 @@ FileKind kind_of(const Value& root) {
   if (root.kind != ValueKind::mapping) return FileKind::unknown;
   if (all_entries_have(root, {"samples"}) && all_entries_have(root, {"tokens"}))
     return FileKind::data_shape;
+  if (is_record_of_run(root)) return FileKind::run_record;
   if (describes_data(root)) return FileKind::dataset_info;
   if (const Value* map = root.find("weight_map"); map != nullptr && map->kind == ValueKind::mapping)
     return FileKind::weight_index;

@@ -27,6 +27,7 @@ enum class FileKind {
   data_folder,  // holds a dataset_info.json
   data_shape,   // {NAME: {samples, tokens}}: a data set that is described instead of given
   records,      // a data file: JSON lines, a list of records, comma separated values
+  run_record,  // what a run wrote about itself: trainer_state.json, results, memory.json; a tokenizer.json
   log,
   advice,   // text of people: an answer, an article
   weights,  // safetensors

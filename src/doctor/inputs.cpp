@@ -233,13 +233,25 @@ class Gatherer {
     if (inputs_.model || inputs_.model_is_refused) return;
     if (const auto name = text_at(root, "model_name_or_path")) {
       const auto folder = spec::find_model_folder(resolved(*name).string());
-      if (folder) {
-        inputs_.model_folder = *folder;
-        const fs::path config = *folder / "config.json";
-        std::error_code status;
-        if (fs::exists(config, status)) read_model(config, *folder);
-      }
+      if (!folder) return tell_model_elsewhere(folder.error());
+      inputs_.model_folder = *folder;
+      const fs::path config = *folder / "config.json";
+      std::error_code status;
+      if (fs::exists(config, status)) read_model(config, *folder);
     }
+  }
+
+  /// Files may be asked about where the run would not start: what they say is judged without the model.
+  void tell_model_elsewhere(const Error& error) {
+    inputs_.model_is_elsewhere = true;
+    findings_.push_back({.id = "model-elsewhere",
+                         .severity = Severity::warning,
+                         .file = inputs_.run->file,
+                         .key = "model_name_or_path",
+                         .line = line_of(inputs_.run->root, "model_name_or_path"),
+                         .slots = {{"what", error.what},
+                                   {"where", error.where},
+                                   {"do", error.fix.empty() ? "@model.name-folder" : error.fix}}});
   }
 
   /// What the run names or holds, unless another config was given: then the answer is about that one.

@@ -83,6 +83,7 @@ struct Inputs {
   std::string model_file;  // config.json or the description
   std::filesystem::path model_folder;
   bool model_is_refused = false;
+  bool model_is_elsewhere = false;  // the run file names one that is not on this machine
   std::optional<spec::HardwareSpec> machine;
   std::string machine_file;
   bool machine_is_refused = false;  // one was described, and could not be read

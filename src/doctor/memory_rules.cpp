@@ -284,7 +284,7 @@ void tell_unjudged(const Inputs& inputs, Diagnosis& diagnosis) {
                                   .engine = Engine::deepspeed,
                                   .file = refused->file,
                                   .slots = {{"model", inputs.model_file}}});
-  else if (!inputs.model_is_refused)
+  else if (!inputs.model_is_refused && !inputs.model_is_elsewhere)
     diagnosis.findings.push_back({.id = "memory-without-model",
                                   .file = inputs.run ? inputs.run->file : inputs.deepspeed->file});
 }

@@ -221,6 +221,7 @@ constexpr std::array sentences = {
     Text{"a model folder is wanted, this is a file", "应为模型文件夹，这是文件"},
     Text{"name the folder: {}", "请写文件夹：{}"},
     Text{"the model folder is not there", "模型文件夹不存在"},
+    Text{"hf download {}", "运行 hf download {}"},
     Text{"paths count from the working folder, {}", "路径从工作目录 {} 算起"},
     Text{"paths count from the working folder", "路径从工作目录算起"},
     Text{"`{}` is neither a folder nor in the local Hugging Face cache",

@@ -431,6 +431,7 @@ constexpr std::array shared_phrases = {
     Phrase{"no-weights", {"it has no weights", "没有权重"}},
     Phrase{"no-state",
            {"it has no trainer_state.json and no manifest", "没有 trainer_state.json 和 manifest"}},
+    Phrase{"model.name-folder", {"name a folder that is there", "写一个存在的文件夹"}},
     Phrase{"model.here", {"here", "在此"}},
     Phrase{"model.of-7b",
            {"for Llama-2-7B, as no model is given,", "（没有给出模型，按 Llama-2-7B 计）"}},

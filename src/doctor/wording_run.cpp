@@ -35,6 +35,18 @@ constexpr std::array wordings = {
          "这个 accelerate 配置与 {file} 不同：{differ}。HF Trainer "
          "采用训练文件的精度、累积和裁剪，进程数则采用 accelerate 的；underkeel 只采用训练文件的"},
         {"write the same in both", "两处写相同的值"}},
+    Wording{"file-of-a-run",
+            {"a run or a tokenizer's trainer wrote this file: nothing in it is to be set",
+             "这是训练或分词器训练写出的文件：其中没有需要设置的内容"},
+            {"give doctor the folder that it lies in", "请把它所在的文件夹交给 doctor"}},
+    Wording{"model-elsewhere",
+            {"{what} ({where}): the model's sizes, its tokenizer and its tokens of turns and ends "
+             "are not known here, so neither memory nor the data's lengths nor its template are "
+             "judged",
+             "{what}（{where}）：这里不知道模型的大小、分词器以及对话与结束标记，因此不判断内存、"
+             "数据长度和模板"},
+            {"give doctor the model's folder or config.json beside the run file; {do}",
+             "请与训练文件一起给出模型文件夹或 config.json；{do}"}},
     Wording{"quantisation-bits",
             {"bitsandbytes has no {bits} bits: LLaMA-Factory stops before it loads anything",
              "bitsandbytes 没有 {bits} 位：LLaMA-Factory 在加载之前就会停止"},
