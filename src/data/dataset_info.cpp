@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,6 +53,20 @@ std::string meant_by(const std::string& key, const std::vector<std::string>& kno
         std::pair{"the entry itself", &entry_keys}})
     if (is_in(key, *keys)) return fmt::format("which belongs into {}", place);
   return {};
+}
+
+/// "a, `b, c`": a name that is not one plain word stands in backticks, so that a list of them can be taken apart.
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    const bool is_plain =
+        !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+          return c >= 0x80 || std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/';
+        });
+    text += text.empty() ? "" : ", ";
+    text += is_plain ? name : fmt::format("`{}`", name);
+  }
+  return text;
 }
 
 class NoVisitor final : public io::JsonVisitor {
@@ -364,7 +379,7 @@ Result<std::vector<DatasetEntry>> read_dataset_description(io::FileSystem& files
       const std::string nearest = nearest_word(name, known);
       return fail(ErrorCode::not_found, fmt::format("there is no data set `{}`", name), path,
                   !nearest.empty()     ? fmt::format("write `{}`", nearest)
-                  : known.size() <= 20 ? fmt::format("it has: {}", fmt::join(known, ", "))
+                  : known.size() <= 20 ? fmt::format("it has: {}", list_of(known))
                                        : fmt::format("it has {} others", known.size()));
     }
     const std::int64_t line = line_of_key(text, name);

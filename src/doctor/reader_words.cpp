@@ -166,15 +166,24 @@ bool is_small_letter(char c) {
   return c >= 'a' && c <= 'z';
 }
 
-/// Where "; " ends a clause; in quotes it is code.
-std::size_t end_of_clause(std::string_view text) {
+/// The first, or the last, place of `words` outside of backticks and quotation marks: names in them may have separators.
+std::size_t find_unquoted(std::string_view text, std::string_view words, bool is_last = false) {
+  std::size_t found = std::string_view::npos;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text.substr(at, 2) == "; ") return at;
+    if (text.substr(at).starts_with(words)) {
+      found = at;
+      if (!is_last) return found;
+    }
     if (text[at] != '"' && text[at] != '`') continue;
     if (const std::size_t end = text.find(text[at], at + 1); end != std::string_view::npos)
       at = end;
   }
-  return std::string_view::npos;
+  return found;
+}
+
+/// Where "; " ends a clause; in quotes it is code.
+std::size_t end_of_clause(std::string_view text) {
+  return find_unquoted(text, "; ");
 }
 
 /// Three words of small letters side by side: a sentence; names of files and keys have no blanks.
@@ -192,7 +201,7 @@ bool is_prose(std::string_view text) {
   return false;
 }
 
-/// "a, b and c" or "a, b, c", where each is one word or a number: names, which are put into backticks.
+/// "a, b and c" or "a, b, c", where each is one word, a number or quoted: names, which are put into backticks.
 std::optional<std::string> list_in_chinese(std::string_view text) {
   const auto quoted = [](std::string_view item) {
     const bool is_name = item.find_first_of("`\"") == std::string_view::npos;
@@ -201,18 +210,19 @@ std::optional<std::string> list_in_chinese(std::string_view text) {
   std::string end;
   for (const auto& [last, chinese] :
        {std::pair<std::string_view, std::string_view>{" and ", " 和 "}, {" or ", " 或 "}}) {
-    const std::size_t cut = text.rfind(last);
+    const std::size_t cut = find_unquoted(text, last, true);
     if (cut == std::string_view::npos) continue;
     end = std::string(chinese) + quoted(text.substr(cut + last.size()));
-    if (text.find(' ', cut + last.size()) != std::string_view::npos) return std::nullopt;
+    if (find_unquoted(text.substr(cut + last.size()), " ") != std::string_view::npos)
+      return std::nullopt;
     text = text.substr(0, cut);
     break;
   }
   std::string made;
   while (true) {
-    const std::size_t comma = text.find(", ");
+    const std::size_t comma = find_unquoted(text, ", ");
     const std::string_view item = text.substr(0, comma);
-    if (item.empty() || item.find(' ') != std::string_view::npos) return std::nullopt;
+    if (item.empty() || find_unquoted(item, " ") != std::string_view::npos) return std::nullopt;
     made += quoted(item);
     if (comma == std::string_view::npos) return made + end;
     made += "、";

@@ -44,6 +44,36 @@ std::string with_phrases(std::string_view text, Language language) {
   return filled;
 }
 
+/// Slots whose text is a list that we made: its marks are those of the language.
+constexpr std::string_view list_slots[] = {"choices", "cure",  "differ", "host_terms", "keys",
+                                           "known",   "lines", "others", "parts",      "run_key",
+                                           "stages",  "terms", "types",  "wanted"};
+
+/// ", " and "; " outside of quotes and of brackets of a value, as Chinese has them.
+std::string with_chinese_marks(std::string_view text) {
+  std::string made;
+  int depth = 0;
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t close = c == '`' || c == '"' ? text.find(c, 1) : std::string_view::npos;
+    if (close != std::string_view::npos) {
+      made += text.substr(0, close + 1);
+      text.remove_prefix(close + 1);
+      continue;
+    }
+    if (c == '[' || c == ']') depth += c == '[' ? 1 : -1;
+    const bool is_comma = text.starts_with(", ");
+    if (depth <= 0 && (is_comma || text.starts_with("; "))) {
+      made += is_comma ? "、" : "；";
+      text.remove_prefix(2);
+      continue;
+    }
+    made += c;
+    text.remove_prefix(1);
+  }
+  return made;
+}
+
 std::string slot_text(const Finding& finding, std::string_view name, Language language) {
   const auto slot = std::find_if(finding.slots.begin(), finding.slots.end(),
                                  [&](const Slot& each) { return each.name == name; });
@@ -59,7 +89,10 @@ std::string slot_text(const Finding& finding, std::string_view name, Language la
   if ((name == "found" || name == "value") && language == Language::chinese &&
       text.starts_with("a mapping of "))
     return in_chinese(text);
-  return with_phrases(text, language);
+  std::string filled = with_phrases(text, language);
+  const bool is_list =
+      std::find(std::begin(list_slots), std::end(list_slots), name) != std::end(list_slots);
+  return is_list && language == Language::chinese ? with_chinese_marks(filled) : filled;
 }
 
 /// A word in the plural, and what it is of one.
@@ -162,9 +195,9 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(),        config_wordings(), run_wordings(),
-          memory_wordings(),     advice_wordings(), run_advice_wordings(),
-          log_wordings(),        folder_wordings(), disk_wordings()};
+  return {key_wordings(),    config_wordings(), run_wordings(),
+          memory_wordings(), advice_wordings(), run_advice_wordings(),
+          log_wordings(),    folder_wordings(), disk_wordings()};
 }
 
 std::vector<std::span<const Phrase>> all_phrases() {
