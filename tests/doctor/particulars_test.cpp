@@ -87,10 +87,10 @@ TEST(Disk, HoldsTheExportAfterTheRunBesideWhatStaysThere) {
   files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
   files.write("train.yaml", full_8_steps + "save_only_model: true\n");
   files.write("export.yaml", "finetuning_type: full\nexport_dir: out\nexport_size: 5\n");
-  const auto with_free = [&](int gib) {
+  const auto with_free = [&](int free_gib) {
     files.write("hardware.json", fmt::format(R"({{"gpus_per_node": 8, "gpu_mem_gib": 80,
                                                  "host_ram_gib": 512, "out_free_gib": {}}})",
-                                             gib));
+                                             free_gib));
     return files.diagnose();
   };
 
