@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "doctor/document.h"
+#include "planner/few_layers.h"
 #include "planner/settings.h"
 #include "render/render.h"
 
@@ -23,6 +24,10 @@ constexpr std::int64_t most_ranks = 1024;
 constexpr int most_plans_of_ranks = 4;
 // A layer of a plan takes half a millisecond.
 constexpr std::int64_t most_planned_layers = 320;
+// Settings that are estimated at most before one is planned; each takes a dozen layers.
+constexpr int most_estimates = 16;
+// With fewer layers a plan takes no longer than its estimate.
+constexpr std::int64_t least_estimated_layers = 16;
 // Rows that are shown at most.
 constexpr std::size_t most_rows = 24;
 
@@ -161,6 +166,35 @@ std::vector<Candidate> with_small_evaluations(std::span<const Candidate> candida
   return all;
 }
 
+/// Tells settings that are certainly too large from plans of few layers, so that time is left for those that may fit.
+class Estimates {
+ public:
+  explicit Estimates(const spec::ModelSpec& model) : few_layers_(model) {}
+
+  /// The sizes of the question's plan where they are certainly beyond its room. None where it may fit, and where it is no
+  /// dearer to plan it.
+  std::optional<plan::Plan> too_large(const planner::FitQuestion& question) {
+    if (question.model.layers < least_estimated_layers || count_ == most_estimates)
+      return std::nullopt;
+    ++count_;
+    planner::Request request =
+        planner::request_on(question.machine, question.placement, question.model, question.run);
+    // `auto` ends with what recomputes most.
+    if (question.run.recompute == spec::Recompute::automatic)
+      request.recompute = spec::Recompute::block;
+    plan::Plan sizes;
+    sizes.overhead_bytes = request.overhead_bytes;
+    sizes.layout.size_bytes = few_layers_.of(request).size_bytes;
+    const planner::Room room = planner::room_of(question.run, question.machine, question.placement);
+    if (!planner::certain_shortage(sizes, room)) return std::nullopt;
+    return sizes;
+  }
+
+ private:
+  planner::FewLayers few_layers_;
+  int count_ = 0;
+};
+
 void take_plan(const plan::Plan& plan, const planner::Room& room, Alternative& row) {
   row.verdict = planner::shortage_of(plan, room) ? Verdict::fails : Verdict::runs;
   row.device_bytes = static_cast<double>(plan.layout.size_bytes[index(plan::MemorySpace::device)]);
@@ -178,6 +212,7 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
   std::vector<Alternative> rows;
   const double limit = state_limit(question);
   int plans = 0;
+  Estimates estimates(question.model);
   std::vector<Candidate> candidates =
       candidates_of(question.run, question.placement.world_size, config);
   std::size_t next = 0;
@@ -204,12 +239,20 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
     }
     const auto run = read(words, question.placement.world_size);
     if (!run) continue;
-    if (plans++ == plans_within(most_plans, question.model)) break;
-    const plan::Plan plan = planner::make_plan_on({.model = question.model,
-                                                   .run = *run,
-                                                   .machine = question.machine,
-                                                   .placement = question.placement});
+    const planner::FitQuestion changed{.model = question.model,
+                                       .run = *run,
+                                       .machine = question.machine,
+                                       .placement = question.placement};
     const planner::Room room = planner::room_of(*run, question.machine, question.placement);
+    // The first plan tells whether evaluations are what is too large.
+    if (plans > 0 || settings.evaluation_batch == 1)
+      if (const auto sizes = estimates.too_large(changed)) {
+        take_plan(*sizes, room, row);
+        rows.push_back(std::move(row));
+        continue;
+      }
+    if (plans++ == plans_within(most_plans, question.model)) break;
+    const plan::Plan plan = planner::make_plan_on(changed);
     take_plan(plan, room, row);
     rows.push_back(std::move(row));
     if (plans == 1 && settings.evaluation_batch > 1 && evaluation_is_short(plan, room)) {
@@ -231,6 +274,7 @@ std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
   const std::int64_t sequences = run.sequences_per_micro_batch * run.accumulation_steps * now;
   const std::int64_t on_node = std::max<std::int64_t>(question.machine.gpus_per_node, 1);
   int plans = 0;
+  Estimates estimates(question.model);
   for (std::int64_t ranks = 2 * now; ranks <= most_ranks; ranks *= 2) {
     planner::FitQuestion more = question;
     if (sequences > ranks && sequences % ranks != 0) continue;
@@ -249,12 +293,14 @@ std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
           words_of(run, settings, words_without_offload(config, 3), config);
       words.push_back(fmt::format("underkeel.ranks={}", ranks));
       const auto changed = read(words, ranks);
-      if (!changed || plans++ == plans_within(most_plans_of_ranks, question.model))
-        return std::nullopt;
-      const plan::Plan plan = planner::make_plan_on({.model = question.model,
-                                                     .run = *changed,
-                                                     .machine = more.machine,
-                                                     .placement = more.placement});
+      if (!changed) return std::nullopt;
+      const planner::FitQuestion on_more{.model = question.model,
+                                         .run = *changed,
+                                         .machine = more.machine,
+                                         .placement = more.placement};
+      if (estimates.too_large(on_more)) continue;
+      if (plans++ == plans_within(most_plans_of_ranks, question.model)) return std::nullopt;
+      const plan::Plan plan = planner::make_plan_on(on_more);
       const planner::Room room = planner::room_of(*changed, more.machine, more.placement);
       if (planner::shortage_of(plan, room)) continue;
       const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device);
