@@ -113,13 +113,15 @@ doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunCo
   return figures;
 }
 
-/// Reads the run's data into the question, where there are any that can be read.
-void read_data(bool is_asked_for, const doctor::Inputs& inputs, doctor::Question& question) {
-  if (!inputs.run || !inputs.model || inputs.model_folder.empty()) return;
+/// Reads the run's data into the question, where there are any that can be read, and gives what the length of the run is
+/// counted from.
+std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inputs,
+                                   doctor::Question& question) {
+  if (!inputs.run || !inputs.model || inputs.model_folder.empty()) return std::nullopt;
   const auto text = spec::read_text_file(inputs.run->path);
-  if (!text) return;
+  if (!text) return std::nullopt;
   auto readout = spec::examine_run_text(*text, inputs.run->path, question.changes);
-  if (!readout || readout->run.data.datasets.empty()) return;
+  if (!readout || readout->run.data.datasets.empty()) return std::nullopt;
   spec::RunConfig& run = readout->run;
   std::error_code status;
   const auto has = [&](const std::filesystem::path& file) {
@@ -130,19 +132,19 @@ void read_data(bool is_asked_for, const doctor::Inputs& inputs, doctor::Question
   io::FileSystem files;
   if (!has(run.data.folder / "dataset_info.json")) {
     // A folder that is not there may lie on another machine; one that is there would stop the run.
-    if (!std::filesystem::is_directory(run.data.folder, status)) return;
+    if (!std::filesystem::is_directory(run.data.folder, status)) return std::nullopt;
     const auto entries = data::read_dataset_info(files, run.data.folder, run.data.datasets);
     if (!entries) question.data_error = entries.error();
-    return;
+    return std::nullopt;
   }
-  if (!has_tokenizer) return;
-  if (!is_asked_for && bytes_below(run.data.folder) > small_data_bytes) return;
+  if (!has_tokenizer) return std::nullopt;
+  if (!is_asked_for && bytes_below(run.data.folder) > small_data_bytes) return std::nullopt;
   const ScratchFolder scratch;
-  if (scratch.path().empty()) return;
+  if (scratch.path().empty()) return std::nullopt;
   if (const auto usable = train::check_token_folder(files, run.data.token_cache.string());
       !usable) {
     question.data_error = usable.error();
-    return;
+    return std::nullopt;
   }
   run.data.token_cache = scratch.path();
   const int world_size = static_cast<int>(inputs.ranks.count);
@@ -153,10 +155,13 @@ void read_data(bool is_asked_for, const doctor::Inputs& inputs, doctor::Question
                                                  .world_size = world_size});
   if (!data) {
     question.data_error = data.error();
-    return;
+    return std::nullopt;
   }
   train::take_sizes(data->datasets, {.world_size = world_size}, run);
   question.data = figures_of(data->datasets, run, world_size);
+  return DataFacts{.sample_count = data->datasets.training->count(),
+                   .evaluation_sample_count =
+                       data->datasets.evaluation ? data->datasets.evaluation->count() : 0};
 }
 
 Result<void> run(const Words& words, int& exit_code) {
@@ -189,11 +194,11 @@ Result<void> run(const Words& words, int& exit_code) {
       words.engine == "deepspeed" ? doctor::Engine::deepspeed : doctor::Engine::underkeel;
   std::vector<doctor::Finding> findings;
   const doctor::Inputs inputs = doctor::gather(question, findings);
-  read_data(words.data, inputs, question);
+  const std::optional<DataFacts> data = read_data(words.data, inputs, question);
   const doctor::Diagnosis diagnosis =
       doctor::diagnose(question, inputs, std::move(findings),
-                       [](const spec::ModelSpec& model, const spec::RunConfig& run) {
-                         return disk_need(model, run, length_of(run, run.ranks, std::nullopt));
+                       [&](const spec::ModelSpec& model, const spec::RunConfig& run) {
+                         return disk_need(model, run, length_of(run, run.ranks, data));
                        });
   const std::string text =
       words.json ? doctor::to_json(diagnosis, language) : doctor::to_text(diagnosis, language);

@@ -440,6 +440,7 @@ class OwnEngine {
                        size_text(gaps));
   }
 
+  /// The bytes that `plan` tells; gaps of an arena are told with the verdict.
   void fill(const plan::Plan& plan, const planner::Room& room) {
     for (std::size_t p = 0; p < phase_count; ++p)
       for (int s = 0; s < plan::memory_space_count; ++s) {
@@ -449,8 +450,6 @@ class OwnEngine {
         if (size == 0) continue;
         Holding holding;
         holding.add("plan", static_cast<double>(size));
-        if (const std::int64_t gaps = gap_bytes(plan, space); gaps > 0)
-          holding.add("gaps", static_cast<double>(gaps));
         if (const auto budget = planner::budget_of(plan, room, space))
           holding.limit_bytes = static_cast<double>(budget->size_bytes);
         diagnosis_.underkeel.at(static_cast<Phase>(p), space_of(space)) = holding;

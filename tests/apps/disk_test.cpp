@@ -84,7 +84,10 @@ TEST(DiskNeed, IsCalledTheLeastWhereTheNumberOfSavesIsNotKnown) {
       run_underkeel("plan " + words + "null").out,
       HasSubstr(" at least (all checkpoints are kept, and how many there are is not known"));
   EXPECT_THAT(run_underkeel("plan " + words + "2").out, HasSubstr(": 3 checkpoints of "));
-  EXPECT_THAT(messages_of(words + "null"), HasSubstr("(at least: all are kept"));
+  // Small data are read unasked, and tell how many saves there are.
+  EXPECT_THAT(messages_of(words + "null dataset_dir=elsewhere"),
+              HasSubstr("(at least: all are kept"));
+  EXPECT_THAT(messages_of(words + "null"), testing::Not(HasSubstr("(at least: all are kept")));
 }
 
 }  // namespace
