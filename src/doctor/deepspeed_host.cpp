@@ -166,11 +166,15 @@ class HostModel {
   }
 
   /// Each rank reads its own optimizer file whole, besides what lives there already; at stages 1 and 2 every rank reads
-  /// the model file too.
+  /// the model file too. At stage 0 the two are one file, which in f32 has no master weights. Swap files of a state on NVMe
+  /// are copied back, and not read.
   Holding resume_on_host() const {
     Holding holding;
-    holding.add("optimizer_file", run_.ranks_on_node * 12 * share_);
-    if (s_.stage < 3) holding.add("model_file", 0, run_.ranks_on_node * element_ * psi_);
+    const double ranks = run_.ranks_on_node;
+    const double weights = ranks * element_ * psi_;
+    if (s_.optimizer == Offload::nvme) return holding;
+    holding.add("optimizer_file", ranks * (s_.stage == 0 && !s_.is_16_bit ? 8 : 12) * share_);
+    if (s_.stage < 3) holding.add("model_file", s_.stage == 0 ? weights : 0, weights);
     return holding;
   }
 

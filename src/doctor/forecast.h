@@ -45,8 +45,6 @@ struct Holding {
   double high() const;
   /// The sum at most, without one term.
   double high_without(std::string_view name) const;
-  /// In the middle of what is known.
-  double expected() const { return (low() + high()) / 2; }
   void add(std::string_view name, double bytes) { terms.push_back({name, bytes, bytes}); }
   void add(std::string_view name, double low, double high) { terms.push_back({name, low, high}); }
 };

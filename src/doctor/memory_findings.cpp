@@ -166,6 +166,40 @@ std::string cure_of_resume(const MemoryCase& memory, double needed) {
   return cure;
 }
 
+/// What a resume holds of a node's host memory, for who only starts too: by then it is late to learn it.
+template <class Tell>
+void tell_resume(const MemoryCase& memory, const Forecast& forecast, const Tell& tell) {
+  const Holding& holding = *forecast.at(Phase::resume, Space::host);
+  const Range steady = held(forecast, Phase::step, Space::host);
+  const Range resume = held(forecast, Phase::resume, Space::host);
+  const auto [least, most] = term_range(forecast, Phase::resume, Space::host, "processes");
+  const std::optional<double>& limit = memory.limits.host;
+  const std::string besides = steady.low > 0
+                                  ? fmt::format("@[resume.besides] {} @[resume.living-there] {}",
+                                                amount(steady.low), amount(resume.low))
+                                  : "";
+  std::vector<Slot> slots = {{"besides", besides},
+                             {"file", amount(resume.low - steady.low)},
+                             {"resume", amount(resume.low)},
+                             {"processes", span_of({least, most})},
+                             {"limit", limit ? limit_text(*limit) : "@unknown"}};
+  if (memory.settings.optimizer == Offload::nvme) {
+    // Gradients are swapped too, and not saved.
+    slots.push_back({"swap", amount(forecast.at(Phase::resume, Space::nvme)->low())});
+    return tell("resume-copies-swap-files", Severity::info, Certainty::estimate, std::move(slots));
+  }
+  const bool is_short = limit && holding.low() > *limit;
+  const bool may_be_short = limit && holding.high_without(rounding_term) > *limit;
+  if (may_be_short) {
+    slots.push_back({"most", amount(holding.high_without(rounding_term))});
+    slots.push_back({"cure", cure_of_resume(memory, holding.high_without(rounding_term))});
+  }
+  tell(is_short       ? "resume-host-short"
+       : may_be_short ? "resume-host-may-be-short"
+                      : "resume-host",
+       may_be_short ? Severity::warning : Severity::info, Certainty::bound, std::move(slots));
+}
+
 /// "; it fails first there, and would need the most during a save, 180.8 GB: ..."
 std::string worst_of(Phase phase, const Holding& most) {
   return fmt::format("@[fails.first] @[phase.{}], {}: {}", name_of(phase), amount(most.low()),
@@ -320,23 +354,7 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
   }
   tell(saves ? "host-phases" : "host-steady", Severity::info, Certainty::estimate,
        std::move(phases));
-  const double resume = held(forecast, Phase::resume, Space::host).low;
-  const double file = term_bytes(forecast, Phase::resume, Space::host, "optimizer_file");
-  const bool host_is_short = memory.limits.host && resume > *memory.limits.host;
-  std::vector<Slot> of_resume = {
-      {"steady", amount(steady.low)},
-      {"file", amount(file)},
-      {"resume", amount(resume)},
-      {"besides", steady.low > 0 ? fmt::format("@[resume.besides] {} @[resume.living-there] {}",
-                                               amount(steady.low), amount(resume))
-                                 : ""},
-      {"limit", memory.limits.host ? limit_text(*memory.limits.host) : "@unknown"}};
-  if (host_is_short) {
-    const double needed = forecast.at(Phase::resume, Space::host)->high_without(rounding_term);
-    of_resume.push_back({"cure", cure_of_resume(memory, needed)});
-  }
-  tell(host_is_short ? "resume-host-short" : "resume-host",
-       host_is_short ? Severity::warning : Severity::info, Certainty::bound, std::move(of_resume));
+  tell_resume(memory, forecast, tell);
   for (const Space space : {Space::pinned_host, Space::host})
     if (const auto phase = where_rounding_decides(forecast, space, memory.resumes)) {
       const Holding& holding = *forecast.at(*phase, space);

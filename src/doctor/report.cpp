@@ -27,14 +27,18 @@ Json memory_of(const Forecast& forecast) {
       if (!holding) continue;
       Json terms = Json::object();
       for (const Term& term : holding->terms)
-        terms[std::string(term.name)] = whole_bytes((term.low_bytes + term.high_bytes) / 2);
+        if (term.name != rounding_term)
+          terms[std::string(term.name)] = whole_bytes((term.low_bytes + term.high_bytes) / 2);
+      // As verdicts and sentences count.
+      const double high = holding->high_without(rounding_term);
+      const double middle = (holding->low() + high) / 2;
       Json one = {
-          {"bytes", whole_bytes(holding->expected())},
+          {"bytes", whole_bytes(middle)},
           {"low_bytes", whole_bytes(holding->low())},
-          {"high_bytes", whole_bytes(holding->high())},
-          {"margin_bytes", holding->limit_bytes
-                               ? Json(whole_bytes(*holding->limit_bytes - holding->expected()))
-                               : Json()},
+          {"high_bytes", whole_bytes(high)},
+          {"rounding_bytes", whole_bytes(holding->high() - high)},
+          {"margin_bytes",
+           holding->limit_bytes ? Json(whole_bytes(*holding->limit_bytes - middle)) : Json()},
           {"terms", terms}};
       spaces[std::string(name_of(static_cast<Space>(s)))] = one;
     }

@@ -166,16 +166,31 @@ constexpr std::array wordings = {
             {"a resume reads each rank's optimizer file whole: {file} on a node{besides}",
              "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}{besides}"},
             {}},
+    Wording{"resume-host-may-be-short",
+            {"a resume reads each rank's optimizer file whole: {file} on a node{besides}, and "
+             "up to {most} with all that is a range and the Python "
+             "processes ({processes}); {limit} are there. A fresh start does not need it",
+             "恢复训练会整体读入每个 rank 的优化器文件：每节点 "
+             "{file}{besides}；计入各项上限和 Python 进程（{processes}）最多 {most}；只有 {limit}。"
+             "从头开始不需要它"},
+            {"know it before the first save: {cure}", "请在第一次保存之前了解这一点：{cure}"}},
     Wording{
         "resume-host-short",
-        {"a resume reads each rank's optimizer file whole: {file} on a node, besides {steady} that "
-         "live "
-         "there: {resume}, {limit} are there. A fresh start does not need it; a resume from its "
-         "own "
-         "checkpoint would be ended by the system (exit code -9)",
-         "恢复训练会整体读入每个 rank 的优化器文件：每节点 {file}，再加常驻的 {steady}：共 "
-         "{resume}，只有 {limit}。从头开始不需要它；从自己的检查点恢复会被系统终止（退出码 -9）"},
+        {"a resume reads each rank's optimizer file whole: {file} on a node{besides}, and "
+         "the Python processes {processes}; {limit} are there. A fresh "
+         "start does not need it; a resume from its own checkpoint would be ended by the system "
+         "(exit code -9)",
+         "恢复训练会整体读入每个 rank 的优化器文件：每节点 "
+         "{file}{besides}，Python 进程另占 {processes}；只有 {limit}。从头开始不需要它；"
+         "从自己的检查点恢复会被系统终止（退出码 -9）"},
         {"know it before the first save: {cure}", "请在第一次保存之前了解这一点：{cure}"}},
+    Wording{"resume-copies-swap-files",
+            {"a resume copies the optimizer's swap files, {swap} on a node, from the checkpoint "
+             "back to nvme_path: host memory stays at {resume} and the Python processes' "
+             "{processes}",
+             "恢复训练会把优化器的交换文件（每节点 {swap}）从检查点复制回 nvme_path：主机内存仍为 "
+             "{resume}，Python 进程另占 {processes}"},
+            {}},
     Wording{
         "page-locked",
         {"{low} of host memory are page-locked before rounding, {high} with each block rounded "

@@ -269,6 +269,42 @@ TEST(Cases, AResumeReadsItsOptimizerFileWhole) {
   expect_says(resumed, "deepspeed-does-not-fit", {"host memory", "on a resume"});
 }
 
+TEST(Cases, AResumeIsHeldAgainstTheNodeWithItsProcesses) {
+  const auto of_600m = [](double host_gib) {
+    constexpr Shape model_600m = {50257, 1280, 24, 4096, 20, 20, 0, false, true};
+    return files_of({model_600m,
+                     R"("stage": 2, )" + offload_optimizer,
+                     "finetuning_type: full\nbf16: true\ncutoff_len: 256\n"
+                     "per_device_train_batch_size: 2\ngradient_accumulation_steps: 2\n",
+                     {.gpu_gib = 24, .host_gib = host_gib}})
+        .diagnose();
+  };
+  // 19.3 GB and a process of 1 to 3 GB; a model file of 1.2 GB may be there too.
+  expect_says(of_600m(18), "resume-host-short", {"19.3 GB", "1.0 GB - 3.0 GB", "(18.0 GiB)"});
+  for (const double host_gib : {20.0, 21.0})
+    expect_says(of_600m(host_gib), "resume-host-may-be-short", {"19.3 GB", "up to 23.5 GB"});
+  EXPECT_EQ(found(of_600m(22), "resume-host").size(), 1u);
+}
+
+TEST(Cases, AResumeAtStage0ReadsOneFileAndAStateOnNvmeIsCopied) {
+  const std::string run =
+      "finetuning_type: full\nbf16: true\ncutoff_len: 256\nper_device_train_batch_size: 1\n";
+  const Diagnosis whole =
+      files_of({llama_7b, R"("stage": 0)", run, {.gpus = 2, .gpu_gib = 180}}).diagnose();
+  // 12 bytes a parameter of state and 2 of weights, which each of two ranks reads.
+  expect_says(whole, "resume-host", {"188.7 GB on a node"});
+
+  const Diagnosis swapped =
+      files_of({llama_33b,
+                R"("stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "./swap",
+                   "pin_memory": true, "buffer_count": 4})",
+                full_1x2,
+                {.gpus = 8, .gpu_gib = 40, .host_gib = 559, .more = R"(, "swap_free_gib": 1024)"}})
+          .diagnose();
+  expect_says(swapped, "resume-copies-swap-files", {"390.3 GB", "stays at 193"});
+  EXPECT_EQ(term_bytes(swapped.deepspeed, Phase::resume, Space::host, "optimizer_file"), 0);
+}
+
 TEST(Cases, PageLockedBlocksAreRoundedUp) {
   const Diagnosis diagnosis =
       files_of({llama_33b,

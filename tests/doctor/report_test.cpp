@@ -33,6 +33,32 @@ TEST(Report, HasTheShapeThatOtherProgramsRead) {
   EXPECT_TRUE(report.at("alternatives").is_array());
 }
 
+TEST(Report, HasTheFiguresOfTheSentences) {
+  Files files;
+  files.write("model.json", model_json(llama_33b));
+  files.write("ds_config.json", R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
+    "offload_optimizer": {"device": "cpu", "pin_memory": true},
+    "offload_param": {"device": "cpu", "pin_memory": true}}})");
+  files.write("train.yaml", "finetuning_type: full\nbf16: true\ncutoff_len: 256\n");
+  files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 40, "host_ram_gib": 900})");
+
+  const Json report = Json::parse(to_json(files.diagnose(), Language::english));
+
+  std::string said;
+  for (const Json& finding : report.at("findings"))
+    if (finding.at("id") == "host-phases") said = finding.at("message");
+  for (const char* phase : {"step", "save", "after_save"}) {
+    const Json& host = report.at("engines").at("deepspeed").at("memory").at(phase).at("host");
+    // The sentence tells the processes apart: 1 to 3 GB of each rank.
+    const double low = host.at("low_bytes").get<double>() - 8e9;
+    const double high = host.at("high_bytes").get<double>() - 24e9;
+    EXPECT_NE(said.find(amount(low) + " - " + amount(high)), std::string::npos)
+        << phase << " " << amount(high) << ": " << said;
+    EXPECT_GT(host.at("rounding_bytes").get<double>(), 1e9);
+    EXPECT_FALSE(host.at("terms").contains("rounding"));
+  }
+}
+
 TEST(Report, PutsErrorsFirst) {
   Files files;
   files.write("ds_config.json", R"({"train_batch_size": 1, "wall_clock": 1,
