@@ -183,7 +183,9 @@ class Gatherer {
     auto machine = spec::read_hardware_file(document.path);
     if (!machine) {
       inputs_.machine_is_refused = true;
-      return refuse("machine-broken", machine.error(), document.path);
+      Error error = machine.error();
+      if (!error.fix.empty()) error.what += "; " + error.fix;
+      return refuse("machine-broken", error, document.path);
     }
     inputs_.machine = std::move(*machine);
   }

@@ -165,5 +165,18 @@ TEST(RunFile, ThatTheTrainerStopsOnTooFailsForBoth) {
   EXPECT_TRUE(found(ours.diagnose(), "run-file-refused").empty()) << messages(ours.diagnose());
 }
 
+TEST(Machine, InAnotherUnitIsToldWithWhatWasMeant) {
+  Files files;
+  files.write("hardware.yaml", "gpus_per_node: 8\ngpu_mem_gib: 81920\nhost_ram_gib: 900\n");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  const auto all = found(diagnosis, "machine-broken");
+  ASSERT_EQ(all.size(), 1u) << messages(diagnosis);
+  for (const Language language : {Language::english, Language::chinese})
+    EXPECT_NE(message_of(all[0], language).find("gpu_mem_gib: 80"), std::string::npos)
+        << message_of(all[0], language);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor
