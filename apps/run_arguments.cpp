@@ -59,7 +59,7 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
       return fail(ErrorCode::bad_config,
                   fmt::format("`{}` is {} {}; no run takes so little", part,
                               format_count(size_bytes), size_bytes == 1 ? "byte" : "bytes"),
-                  flag, fmt::format("write a unit: {}={}GiB", space, size));
+                  flag, fmt::format("write a unit: {0}={1}MiB / {0}={1}GiB", space, size));
     budgets.push_back({space, size, size_bytes});
   }
   if (budgets.empty() && !text.empty())

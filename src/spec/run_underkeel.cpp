@@ -46,7 +46,7 @@ class Section {
           key,
           fmt::format("`{}` without a unit is {} {}; no run takes so little", value->text,
                       format_count(*size_bytes), *size_bytes == 1 ? "byte" : "bytes"),
-          fmt::format("write a unit: {}GiB", value->text));
+          fmt::format("write a unit: {0}MiB / {0}GiB", value->text));
       return std::nullopt;
     }
     note(key, format_bytes(*size_bytes));

@@ -69,7 +69,7 @@ TEST(CommandLine, RefusesASizeWithoutAUnitThatNoRunTakes) {
 
     EXPECT_EQ(ran.exit_code, 2) << command;
     EXPECT_THAT(ran.error, HasSubstr("`device=24` is 24 bytes; no run takes so little")) << command;
-    EXPECT_THAT(ran.error, HasSubstr("write a unit: device=24GiB")) << command;
+    EXPECT_THAT(ran.error, HasSubstr("write a unit: device=24MiB / device=24GiB")) << command;
   }
 }
 

@@ -107,7 +107,7 @@ spec::HardwareSpec cards() {
 /// A budget that leaves a rank's arena so much: of a card 1 GiB is its driver's.
 std::string budget_of(const Prepared& setup, std::int64_t device_bytes) {
   const std::int64_t for_driver = setup.is_on_cards() ? gibibyte : 0;
-  return fmt::format("underkeel.memory.device={}", device_bytes + for_driver);
+  return fmt::format("underkeel.memory.device={}B", device_bytes + for_driver);
 }
 
 /// Budgets between what the smallest and what the present settings need.

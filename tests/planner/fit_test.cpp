@@ -95,7 +95,7 @@ class Fit : public testing::Test {
       for (int i = 1; i <= 5; ++i) {
         std::vector<std::string> command_words = words;
         command_words.push_back("underkeel.memory." + space + "=" +
-                                std::to_string(all - all * i / 6));
+                                std::to_string(all - all * i / 6) + "B");
         const Command command = read(command_words);
         const auto short_of = shortage(command);
         if (!short_of) continue;
@@ -214,7 +214,7 @@ TEST_F(Fit, WithAutoRecomputesTheLeastThatFits) {
   ASSERT_TRUE(none > cheap && cheap > block);
   const auto decided = [&](std::int64_t budget) {
     return plan_of(read({"underkeel.recompute=auto",
-                         "underkeel.memory.device=" + std::to_string(budget)}))
+                         "underkeel.memory.device=" + std::to_string(budget) + "B"}))
         .decisions.at(0);
   };
 
@@ -241,8 +241,8 @@ TEST_F(Fit, NamesTwoChangesOfOneKnobWhenThereIsNoOther) {
   const std::vector<std::string> words{"underkeel.recompute=block"};
   const std::int64_t all = plan_of(read(words)).layout.size_bytes[0];
 
-  const Command command =
-      read({"underkeel.recompute=block", "underkeel.memory.device=" + std::to_string(all - 1)});
+  const Command command = read(
+      {"underkeel.recompute=block", "underkeel.memory.device=" + std::to_string(all - 1) + "B"});
   const Advice advice = advise(question(command), *shortage(command));
 
   EXPECT_GE(advice.changes.size(), 2u);
@@ -387,7 +387,7 @@ TEST_F(Fit, FindsWhatThePlansOfAllSettingsFind) {
     // The last budget is the first that nothing fits.
     const std::int64_t budget = most - (most - least) * i / 8 - 1;
     std::vector<std::string> all = words;
-    all.push_back("underkeel.memory.device=" + std::to_string(budget));
+    all.push_back("underkeel.memory.device=" + std::to_string(budget) + "B");
     const Command command = read(all);
     const auto short_of = shortage(command);
     if (!short_of) continue;

@@ -140,7 +140,7 @@ TEST(MemoryOfARun, IsNeverAboveThePlanWhileLoading) {
   const Ended whole = run_training(made);
   ASSERT_EQ(whole.exit_code, 0) << whole.output;
   const auto device = memory_of(made.output)["ranks"][0]["spaces"]["device"];
-  const std::string cap = std::to_string(device["planned_peak_bytes"].get<std::int64_t>());
+  const std::string cap = std::to_string(device["planned_peak_bytes"].get<std::int64_t>()) + "B";
   const fs::path resumed = with_checkpoint_of(made.output, 2, made.folder / "resumed");
 
   const Ended ended = run_training(made, {.output = resumed,

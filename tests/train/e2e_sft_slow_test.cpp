@@ -134,7 +134,7 @@ TEST(LongestComesLast, IsPlannedForWhereverItLies) {
     const auto with_budget = [&](std::int64_t bytes) {
       return run_training(made, {.output = made.folder / "again",
                                  .changes = place.changes,
-                                 .flags = {"--memory", "device=" + std::to_string(bytes)}});
+                                 .flags = {"--memory", "device=" + std::to_string(bytes) + "B"}});
     };
     EXPECT_EQ(with_budget(planned).exit_code, 0);
     fs::remove_all(made.folder / "again");
