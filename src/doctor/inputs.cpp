@@ -330,13 +330,18 @@ class Gatherer {
 
   void count_ranks() {
     Ranks& ranks = inputs_.ranks;
-    const std::int64_t nodes = inputs_.machine ? inputs_.machine->nodes : 1;
     const auto given = [](const std::optional<Document>& document, std::string_view key) {
       const std::int64_t count = document ? whole_at(document->root, key).value_or(0) : 0;
       return count <= most_ranks_of_file ? count : 0;  // its own finding tells of the others
     };
     const std::int64_t of_run = given(inputs_.run, "underkeel.ranks");
     const std::int64_t of_accelerate = given(inputs_.accelerate, "num_processes");
+    // Machines of one kind: as many as the launcher is told of, where the machine's own file names one.
+    const std::int64_t machines = given(inputs_.accelerate, "num_machines");
+    if (inputs_.machine && inputs_.machine->nodes == 1 && machines > 1)
+      inputs_.machine->nodes = machines;
+    const std::int64_t nodes =
+        inputs_.machine ? inputs_.machine->nodes : std::max<std::int64_t>(1, machines);
     if (question_.ranks) {
       ranks = {.count = *question_.ranks, .source = "--ranks"};
     } else if (of_run > 0) {
@@ -350,6 +355,9 @@ class Gatherer {
     }
     ranks.on_node = std::max<std::int64_t>(
         1, (ranks.count + std::min(nodes, ranks.count) - 1) / std::min(nodes, ranks.count));
+    // More ranks than GPUs have a finding of their own; a node is judged with as many as it can take.
+    if (inputs_.machine && inputs_.machine->gpus_per_node > 0)
+      ranks.on_node = std::min<std::int64_t>(ranks.on_node, inputs_.machine->gpus_per_node);
   }
 
   const Question& question_;

@@ -22,6 +22,7 @@ namespace underkeel::spec {
 namespace {
 
 constexpr double most_gib = 1 << 30;  // an exbibyte
+constexpr std::int64_t most_gpus = 1 << 20;
 
 // Far above what there is (a GPU of 288 GiB, a node of 32 TiB): what is larger was written in another unit.
 constexpr double most_gib_of_gpu = 2048, most_gib_of_host = 32768;
@@ -70,11 +71,23 @@ void assume_gpu_rates(HardwareSpec& machine) {
   machine.network_latency_s = 3.8e-5;
 }
 
+// Far below what there is (a hard disk's 1e8 bytes, a core's 1e10 operations): what is slower was written in another unit.
+constexpr double least_rate = 1e6;
+
 void read_rates(Fields& fields, HardwareSpec& machine) {
   if (machine.gpus_per_node > 0) assume_gpu_rates(machine);
   const auto rate = [&](std::string_view key, double fallback) {
-    return fields.number(key, {.least = 0, .most = 1e21, .least_is_allowed = false})
-        .value_or(fallback);
+    const auto given = fields.number(key, {.least = 0, .most = 1e21, .least_is_allowed = false});
+    if (given && *given < least_rate) {
+      const bool is_arithmetic = key == "matmul_flops_per_s";
+      fields.problem(
+          key,
+          fmt::format("{:.6g} {} a second are fewer than any machine has", *given,
+                      is_arithmetic ? "operations" : "bytes"),
+          fmt::format("if it is in {}, write {}: {:.6g}", is_arithmetic ? "TFLOP/s" : "GB/s", key,
+                      *given * (is_arithmetic ? 1e12 : 1e9)));
+    }
+    return given.value_or(fallback);
   };
   machine.link_bytes_per_s = rate("link_bytes_per_s", machine.link_bytes_per_s);
   const auto latency = [&](std::string_view key, double fallback) {
@@ -137,6 +150,12 @@ Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
   HardwareSpec machine;
   machine.nodes = fields.integer("nodes", {1, 1 << 20}).value_or(1);
   machine.gpus_per_node = fields.integer("gpus_per_node", {0, 1024}).value_or(0);
+  if (machine.nodes * machine.gpus_per_node > most_gpus)
+    fields.problem(
+        "nodes",
+        fmt::format("{} nodes of {} GPUs are {}; {} GPUs are the most that a run is judged for",
+                    machine.nodes, machine.gpus_per_node, machine.nodes * machine.gpus_per_node,
+                    most_gpus));
   machine.gpu_name = fields.text("gpu_name").value_or("");
   const auto gpu_mem_bytes = gibibytes(fields, "gpu_mem_gib", true, most_gib_of_gpu);
   machine.gpu_mem_bytes = gpu_mem_bytes.value_or(0);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "doctor/files.h"
+#include "doctor/shapes.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -131,6 +132,29 @@ TEST(Accelerate, SaysWhenDeepspeedIsNotUsed) {
          "deepspeed_config:\n  zero_stage: 2\n");
 
   EXPECT_EQ(accelerate_ids(diagnosis), "accelerate-without-deepspeed distributed_type\n");
+}
+
+TEST(Accelerate, ItsMachinesAreNodesOfTheMachineThatIsDescribed) {
+  Files files;
+  files.write("model.json", model_json(llama_7b));
+  files.write("train.yaml",
+              "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\nbf16: true\n");
+  files.write("accelerate.yaml",
+              "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_machines: 2\n"
+              "num_processes: 8\n");
+  files.write("hardware.json", R"({"gpus_per_node": 4, "gpu_mem_gib": 80, "host_ram_gib": 512})");
+  files.question.hardware = files.question.paths.back();
+
+  const Diagnosis of_two = files.diagnose();
+  EXPECT_TRUE(found(of_two, "more-ranks-than-gpus").empty()) << messages(of_two);
+  EXPECT_NE(says(of_two, "ranks-counted").find("8 ranks, 4 on a node"), std::string::npos)
+      << messages(of_two);
+
+  files.question.ranks = 1000000;  // answered at once, with as many on a node as it can take
+  const Diagnosis of_many = files.diagnose();
+  EXPECT_NE(says(of_many, "ranks-counted").find("1000000 ranks, 4 on a node"), std::string::npos)
+      << messages(of_many);
+  EXPECT_FALSE(found(of_many, "more-ranks-than-gpus").empty());
 }
 
 }  // namespace

@@ -91,6 +91,15 @@ TEST_F(Hardware, RefusesWhatItDoesNotUnderstand) {
             "where: " +
                 (root_ / "hardware.yaml").string());
   EXPECT_NE(error_of("nodes: 1\n").find("the key is missing"), std::string::npos);
+  EXPECT_NE(error_of("host_ram_gib: 1\nmatmul_flops_per_s: 312\n")
+                .find("if it is in TFLOP/s, write matmul_flops_per_s: 3.12e+14"),
+            std::string::npos);
+  EXPECT_NE(error_of("host_ram_gib: 1\nnetwork_bytes_per_s: 50\n")
+                .find("if it is in GB/s, write network_bytes_per_s: 5e+10"),
+            std::string::npos);
+  EXPECT_NE(error_of("host_ram_gib: 1\nnodes: 1000000\ngpus_per_node: 1024\ngpu_mem_gib: 80\n")
+                .find("1000000 nodes of 1024 GPUs are 1024000000"),
+            std::string::npos);
   EXPECT_NE(error_of("host_ram_gib: 1\nnodes: 0\n").find("0 is out of range"), std::string::npos);
   EXPECT_NE(error_of("- 1\n").find("a mapping of keys is wanted"), std::string::npos);
 }
