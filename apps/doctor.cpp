@@ -75,6 +75,11 @@ doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunCo
                                int world_size) {
   doctor::DataFigures figures;
   figures.samples = datasets.training->count();
+  if (run.data.packing)
+    figures.packs = {.records = datasets.training_figures.documents,
+                     .tokens = datasets.training_figures.tokens,
+                     .samples = datasets.training_figures.packs,
+                     .filled = datasets.training_figures.filled};
   const data::SamplerConfig order = train::sampler_config(run, figures.samples, world_size, 0);
   if (const auto sampler = data::Sampler::make(order)) {
     figures.micro_batches = sampler->micro_batches_per_epoch();

@@ -17,6 +17,7 @@
 #include "doctor/log_rules.h"
 #include "doctor/memory_rules.h"
 #include "doctor/own_engine.h"
+#include "doctor/packing_rules.h"
 #include "doctor/run_facts.h"
 
 namespace underkeel::doctor {
@@ -70,6 +71,23 @@ void tell_epoch(const Inputs& inputs, const DataFigures& data, Diagnosis& diagno
        .slots = {{"count", count(data.untrained_windows)}, {"windows", count(data.windows)}}});
 }
 
+/// The longest sample, and the micro-batches that it makes with each engine.
+void tell_longest(const DataFigures& data, const Inputs& inputs, Diagnosis& diagnosis) {
+  const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
+  const std::int64_t longest = data.sizes.longest();
+  const std::int64_t micro_batch = inputs.run ? run_facts(inputs.run->root).micro_batch : 1;
+  const std::int64_t padded = inputs.run ? padded_positions(inputs.run->root, longest) : longest;
+  diagnosis.findings.push_back({.id = "data-longest",
+                                .file = inputs.run ? inputs.run->file : "",
+                                .key = "cutoff_len",
+                                .slots = {{"samples", count(data.samples)},
+                                          {"longest", count(longest)},
+                                          {"uncut", count(data.longest_uncut)},
+                                          {"micro", count(micro_batch)},
+                                          {"padded", count(padded)},
+                                          {"met", count(data.sizes.training.of(micro_batch))}}});
+}
+
 void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   const std::string file = inputs.run ? inputs.run->file : "";
   if (question.data_error)
@@ -83,15 +101,10 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
   if (!question.data) return;
   const DataFigures& data = *question.data;
   const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
-  const std::int64_t micro_batch = inputs.run ? run_facts(inputs.run->root).micro_batch : 1;
-  diagnosis.findings.push_back({.id = "data-longest",
-                                .file = file,
-                                .key = "cutoff_len",
-                                .slots = {{"samples", count(data.samples)},
-                                          {"longest", count(data.sizes.longest())},
-                                          {"uncut", count(data.longest_uncut)},
-                                          {"micro", count(micro_batch)},
-                                          {"met", count(data.sizes.training.of(micro_batch))}}});
+  if (data.packs)
+    tell_packs(data, inputs, diagnosis);
+  else
+    tell_longest(data, inputs, diagnosis);
   if (data.longest_answer > 0)
     diagnosis.findings.push_back({.id = "data-longest-parts",
                                   .file = file,
@@ -301,6 +314,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
   }
   check_quantisation(inputs, findings);
   check_run_by_itself(inputs, findings);
+  append(findings, check_packing(inputs));
   look_at_memory(question, inputs, diagnosis);
   look_at_data(question, inputs, diagnosis);
   look_at_data_files(question, inputs, diagnosis);

@@ -16,15 +16,24 @@
 
 namespace underkeel::doctor {
 
+/// The packs of a run's training samples, or its blocks of text.
+struct PackFigures {
+  std::int64_t records = 0;           // in all of them
+  std::int64_t tokens = 0;            // likewise
+  std::vector<std::int64_t> samples;  // of the first packs: how many samples
+  std::vector<std::int64_t> filled;   // and how many tokens
+};
+
 /// What a run's data are once they were read and tokenised; counts of training samples.
 struct DataFigures {
-  std::int64_t samples = 0;
-  spec::SampleSizes sizes;         // after the cut-off
-  std::int64_t longest_uncut = 0;  // tokens of the longest sample before it
-  std::int64_t whole = 0;          // samples that lost nothing
-  std::int64_t untrained = 0;      // samples that the cut-off left no trained token
-  std::string untrained_lines;     // file:line of the first ones
-  std::int64_t unanswered = 0;     // samples that have none in the data
+  std::int64_t samples = 0;          // packs or blocks, where the run packs
+  std::optional<PackFigures> packs;  // of a run that packs
+  spec::SampleSizes sizes;           // after the cut-off
+  std::int64_t longest_uncut = 0;    // tokens of the longest sample before it
+  std::int64_t whole = 0;            // samples that lost nothing
+  std::int64_t untrained = 0;        // samples that the cut-off left no trained token
+  std::string untrained_lines;       // file:line of the first ones
+  std::int64_t unanswered = 0;       // samples that have none in the data
   std::string unanswered_lines;
   std::int64_t trained_tokens = 0;
   std::int64_t answers = 0, answers_cut = 0, answers_lost = 0;

@@ -6,18 +6,13 @@
 #include <fmt/format.h>
 
 #include "doctor/config_rules.h"
+#include "doctor/packing_rules.h"
 
 namespace underkeel::doctor {
 namespace {
 
 Range times(Range range, double factor) {
   return {range.low * factor, range.high * factor};
-}
-
-/// Whether each sample of the run is filled up to cutoff_len.
-bool is_packed(const spec::Value& run) {
-  return truth_at(run, "neat_packing").value_or(false) ||
-         truth_at(run, "packing").value_or(text_at(run, "stage") == "pt");
 }
 
 }  // namespace
@@ -84,8 +79,13 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   memory.limits = limits_of(question, inputs);
   memory.ranks = static_cast<double>(inputs.ranks.count);
   memory.ranks_on_node = static_cast<double>(inputs.ranks.on_node);
-  memory.tokens = static_cast<double>(question.data ? question.data->sizes.longest()
-                                                    : memory.run.cutoff_tokens);
+  std::optional<std::int64_t> longest;
+  if (question.data) {
+    memory.data = &*question.data;
+    longest = question.data->sizes.longest();
+  }
+  memory.tokens = static_cast<double>(inputs.run ? padded_positions(inputs.run->root, longest)
+                                                 : memory.run.cutoff_tokens);
   memory.is_alone = !inputs.run;
   // Beside a description of a model there are no data: what is asked about is that length, where a run file has it.
   memory.is_cutoff = memory.is_alone || (!question.data && !inputs.model_folder.empty() &&

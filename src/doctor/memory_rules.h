@@ -32,7 +32,8 @@ struct MemoryCase {
   Limits limits;
   double ranks = 1;
   double ranks_on_node = 1;
-  double tokens = 2048;  // of the longest sample
+  double tokens = 2048;               // of the longest sample, padded as LLaMA-Factory does
+  const DataFigures* data = nullptr;  // of the question, where they were read
   bool is_cutoff =
       false;  // `tokens` is only what no sample exceeds: the data could be read, and were not
   bool is_alone =

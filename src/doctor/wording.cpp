@@ -101,6 +101,10 @@ struct Counted {
 };
 constexpr Counted counted[] = {
     {"ranks", "rank"},
+    {"packs", "pack"},
+    {"positions", "position"},
+    {"texts", "text"},
+    {"blocks", "block"},
     {"GPUs", "GPU"},
     {"nodes", "node"},
     {"keys", "key"},
@@ -126,8 +130,8 @@ constexpr Counted counted[] = {
     {"bytes", "byte"},
     {"sets", "set"},
 };
-constexpr Counted verbs[] = {
-    {"are", "is"}, {"have", "has"}, {"hold", "holds"}, {"take", "takes"}, {"stand", "stands"}};
+constexpr Counted verbs[] = {{"make", "makes"}, {"are", "is"},     {"have", "has"},
+                             {"hold", "holds"}, {"take", "takes"}, {"stand", "stands"}};
 /// May stand between a figure and its noun.
 constexpr std::string_view qualities[] = {"training", "trained", "data", "second"};
 
@@ -201,7 +205,7 @@ std::vector<std::span<const Wording>> all_wordings() {
 }
 
 std::vector<std::span<const Phrase>> all_phrases() {
-  return {phrases(), disk_phrases(), run_advice_phrases(), log_phrases()};
+  return {phrases(), disk_phrases(), run_phrases(), run_advice_phrases(), log_phrases()};
 }
 
 const Wording* find_wording(std::string_view id) {

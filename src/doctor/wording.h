@@ -43,6 +43,7 @@ std::span<const Wording> folder_wordings();
 std::span<const Wording> disk_wordings();
 std::span<const Phrase> phrases();
 std::span<const Phrase> disk_phrases();
+std::span<const Phrase> run_phrases();
 std::span<const Phrase> run_advice_phrases();
 std::span<const Phrase> log_phrases();
 

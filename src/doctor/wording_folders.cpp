@@ -296,11 +296,11 @@ constexpr std::array wordings = {
     Wording{"data-longest",
             {"{samples} training samples; the longest has {longest} tokens after the cut-off "
              "({uncut} before "
-             "it), so a padded micro-batch has up to {micro} x {longest}, one without padding, as "
+             "it), so a padded micro-batch has up to {micro} x {padded}, one without padding, as "
              "underkeel's are, up to {met}",
              "{samples} 个训练样本；截断后最长 {longest} 个 token（截断前 "
              "{uncut}），因此填充的微批最多为 {micro} x "
-             "{longest}，不填充的（underkeel 即如此）最多为 {met}"},
+             "{padded}，不填充的（underkeel 即如此）最多为 {met}"},
             {}},
     Wording{"data-unanswered",
             {"{count} of {samples} samples have no answer to train on in the data ({lines}): they "

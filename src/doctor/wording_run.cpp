@@ -64,12 +64,54 @@ constexpr std::array wordings = {
             {"`{first}` needs `{second}`: {who} stops before it loads anything",
              "`{first}` 需要 `{second}`：{who} 在加载之前就会停止"},
             {"leave it out, or write `{second}`", "请去掉它，或写上 `{second}`"}},
+    Wording{"data-packs",
+            {"{samples} training samples make {packs} packs of {positions} positions ({first}), "
+             "fill rate {fill}, attention: {attention}; no sample is cut at a pack's end. "
+             "LLaMA-Factory's padded micro-batch has {micro} x {padded} positions, underkeel's, "
+             "without padding, up to {met}",
+             "{samples} 个训练样本装入 {packs} 个包，每个 {positions} 个位置（{first}），"
+             "填充率 {fill}，注意力：{attention}；样本不会在包的末尾被截断。LLaMA-Factory "
+             "填充后的微批有 {micro} x {padded} 个位置，underkeel 不填充，最多为 {met}"},
+            {}},
+    Wording{"data-blocks",
+            {"{samples} texts make {packs} blocks with {tokens} tokens, the longest with "
+             "{longest}; a micro-batch has up to {micro} x {padded}, {met} in all",
+             "{samples} 段文本组成 {packs} 个块，共 {tokens} 个 token，最长的块有 {longest} "
+             "个；微批最多为 {micro} x {padded}，合计 {met}"},
+            {}},
+    Wording{"packs-see-one-another",
+            {"LLaMA-Factory's plain packing lets the samples of a pack see those before them, "
+             "though positions restart at each: the loss is another one than without packing. "
+             "Underkeel keeps them apart unless packing_attention: shared is written",
+             "LLaMA-Factory 的普通 packing 会让一个包里的样本看到它前面的样本，尽管位置从每个样本"
+             "重新开始：损失与不打包时不同。除非写了 packing_attention: shared，underkeel "
+             "会把它们分开"},
+            {"neat_packing: true keeps them apart", "neat_packing: true 会把它们分开"}},
+    Wording{"packs-kept-apart",
+            {"LLaMA-Factory keeps the samples of a pack apart here: attention is separate and "
+             "positions restart",
+             "LLaMA-Factory 在这里会把一个包里的样本分开：注意力各自独立，位置重新开始"},
+            {}},
+};
+
+constexpr std::array parts = {
+    Phrase{"packs.samples-with", {" samples with ", " 个样本共 "}},
+    Phrase{"packs.sample-with", {" sample with ", " 个样本共 "}},
+    Phrase{"packs.tokens", {" tokens", " 个 token"}},
+    Phrase{"packs.with", {" with ", " 个共 "}},
+    Phrase{"packs.separate",
+           {"separate per sample; positions restart", "每个样本独立；位置重新开始"}},
+    Phrase{"packs.shared", {"shared in a pack; positions restart", "包内共享；位置重新开始"}},
 };
 
 }  // namespace
 
 std::span<const Wording> run_wordings() {
   return wordings;
+}
+
+std::span<const Phrase> run_phrases() {
+  return parts;
 }
 
 }  // namespace underkeel::doctor

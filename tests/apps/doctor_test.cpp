@@ -73,6 +73,22 @@ TEST(Doctor, TellsWhatTheCutOffLeavesOfTheLongestSample) {
       << ran.out;
 }
 
+TEST(Doctor, TellsOfPacksWhatPlanTells) {
+  const RunnableCase made = complete_case("packs_of_answers", {.with_weights = false});
+
+  const std::string told = message_of(
+      Json::parse(run_underkeel("doctor --json " + made.run_file.string()).out), "data-packs");
+  const std::string planned = run_underkeel("plan --data " + made.run_file.string()).out;
+
+  // "2 packs of 64 positions (...), fill rate 71.9%, attention: ...".
+  const std::size_t begin = planned.find(" packs of 64 positions (");
+  ASSERT_NE(begin, std::string::npos) << planned;
+  const std::string packs = planned.substr(begin, planned.find('\n', begin) - begin);
+  EXPECT_NE(packs.find("fill rate"), std::string::npos) << packs;
+  EXPECT_NE(told.find(packs), std::string::npos) << told << "\n" << packs;
+  EXPECT_NE(told.find("2 x 64 positions"), std::string::npos) << told;
+}
+
 TEST(Doctor, CountsTheWindowsOfAnEpoch) {
   const RunnableCase made = complete_case("window_of_empty_answers", {.with_weights = false});
 
