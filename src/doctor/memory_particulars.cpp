@@ -9,6 +9,7 @@
 
 #include "doctor/alternative_words.h"
 #include "doctor/memory_rules.h"
+#include "doctor/packing_rules.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -203,13 +204,42 @@ class Particulars {
         span_of({tightest->holding->low(), tightest->holding->high_without(rounding_term)}));
   }
 
+  struct Evaluated {
+    double samples = 0;  // 0: not known
+    double tokens = 0;   // of each, at most
+  };
+
+  /// By a description of the data, else by the data that were read, else by a `val_size` that is a count.
+  Evaluated evaluated_samples() const {
+    Evaluated evaluated{.tokens = memory_.tokens};
+    if (inputs_.data_shape) {
+      for (const spec::Entry& entry : inputs_.data_shape->root.entries) {
+        evaluated.samples = number_at(entry.value, "samples").value_or(0);
+        evaluated.tokens = std::min(number_at(entry.value, "tokens").value_or(evaluated.tokens),
+                                    static_cast<double>(memory_.run.cutoff_tokens));
+      }
+    } else if (memory_.data != nullptr) {
+      const spec::LargestBatches& held_out = memory_.data->sizes.evaluation;
+      evaluated.samples = static_cast<double>(held_out.sample_count);
+      if (held_out.sample_count > 0)
+        evaluated.tokens =
+            static_cast<double>(padded_positions(inputs_.run->root, held_out.longest));
+    } else if (inputs_.run) {
+      const double held_out = number_at(inputs_.run->root, "val_size").value_or(0);
+      if (held_out > 1) evaluated.samples = std::floor(held_out);
+    }
+    return evaluated;
+  }
+
   void tell_logits() {
+    // Once the data are known our micro-batches are shorter: they have no padding.
+    const Engine of_padded = memory_.data != nullptr ? Engine::deepspeed : Engine::both;
     if (!memory_.run.recomputes) {
       const double tokens = static_cast<double>(memory_.run.micro_batch) * memory_.tokens;
       const double values = least_values_per_token(*memory_.model);
       const double layers = static_cast<double>(memory_.model->layers);
       const double element = s_.is_16_bit ? 2 : 4;
-      tell("activations-at-least", Severity::info, Certainty::bound, Engine::both,
+      tell("activations-at-least", Severity::info, Certainty::bound, of_padded,
            {{"bytes", amount(layers * tokens * values * element)},
             {"layers", fmt::format("{:.0f}", layers)},
             {"tokens", fmt::format("{:.0f}", tokens)},
@@ -218,22 +248,18 @@ class Particulars {
     }
     const double vocabulary = static_cast<double>(memory_.model->vocabulary);
     const double batch = static_cast<double>(memory_.run.micro_batch) * memory_.tokens;
-    tell("logits-whole", Severity::info, Certainty::exact, Engine::both,
+    tell("logits-whole", Severity::info, Certainty::exact, of_padded,
          {{"sequences", fmt::format("{}", memory_.run.micro_batch)},
           {"tokens", fmt::format("{:.0f}", memory_.tokens)},
           {"vocabulary", fmt::format("{:.0f}", vocabulary)},
           {"f32", amount(4 * batch * vocabulary)},
           {"f16", amount(2 * batch * vocabulary)}});
     if (!memory_.run.evaluates && !memory_.run.keeps_logits && !inputs_.data_shape) return;
-    double samples = 0, tokens = memory_.tokens;
-    if (inputs_.data_shape)
-      for (const spec::Entry& entry : inputs_.data_shape->root.entries) {
-        samples = number_at(entry.value, "samples").value_or(0);
-        tokens = std::min(number_at(entry.value, "tokens").value_or(tokens),
-                          static_cast<double>(memory_.run.cutoff_tokens));
-      }
+    auto [samples, tokens] = evaluated_samples();
     const double evaluation_batch = static_cast<double>(memory_.run.evaluation_batch);
     const double one = 4 * evaluation_batch * tokens * vocabulary;
+    const bool is_counted = samples > 0 || memory_.data != nullptr;
+    if (!is_counted && memory_.run.keeps_logits && memory_.run.evaluates) samples = 1000;
     if (samples <= 0)
       return tell("evaluation-of-one-batch", Severity::info, Certainty::exact, Engine::both,
                   {{"batch", fmt::format("{:.0f}", evaluation_batch)},
@@ -245,12 +271,13 @@ class Particulars {
     // Whoever asks for accuracy has each batch reduced to token ids; else the logits are kept as they are.
     const bool is_raw = keeps && !memory_.run.reduces_logits;
     const bool fails = would_fail && is_raw && memory_.run.evaluates;
-    tell(is_raw  ? "evaluation-keeps-raw-logits"
-         : keeps ? "evaluation-keeps-logits"
-                 : "evaluation-of-all-samples",
-         fails        ? Severity::error
-         : would_fail ? Severity::warning
-                      : Severity::info,
+    tell(!is_counted ? "evaluation-keeps-logits-of-many"
+         : is_raw    ? "evaluation-keeps-raw-logits"
+         : keeps     ? "evaluation-keeps-logits"
+                     : "evaluation-of-all-samples",
+         fails && is_counted ? Severity::error
+         : would_fail        ? Severity::warning
+                             : Severity::info,
          Certainty::exact, is_raw ? Engine::deepspeed : Engine::both,
          {{"samples", fmt::format("{:.0f}", samples)},
           {"tokens", fmt::format("{:.0f}", tokens)},
@@ -349,11 +376,22 @@ bool is_merge(const Inputs& inputs) {
   return value_at(root, "adapter_name_or_path") != nullptr || type == "lora" || type == "oft";
 }
 
+bool gives_adapter_weights(const Inputs& inputs) {
+  constexpr std::string_view weights = "adapter_model.safetensors";
+  return std::any_of(inputs.others.begin(), inputs.others.end(), [&](const Document& document) {
+    const std::filesystem::path path = document.path;
+    std::error_code status;
+    return path.filename() == weights || std::filesystem::exists(path / weights, status);
+  });
+}
+
 }  // namespace
 
 void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   if (!inputs.model || (!inputs.exporting && !inputs.adapter)) return;
   if (!inputs.exporting && (inputs.run || inputs.deepspeed)) return;
+  // Adapters that are there are checked. That they are to be merged is taken from a machine that is described for it.
+  if (!inputs.exporting && !inputs.machine && gives_adapter_weights(inputs)) return;
   const Limits limits = limits_of(question, inputs);
   const ModelSizes sizes = sizes_of(*inputs.model);
   const double whole = 2 * sizes.total();

@@ -342,6 +342,19 @@ constexpr std::array wordings = {
          "用 preprocess_logits_for_metrics 取 argmax；eval_accumulation_steps "
          "只是把它们搬到主机"}},
     Wording{
+        "evaluation-keeps-logits-of-many",
+        {"a metric over tokens or generated answers is asked for, and how many evaluation samples "
+         "there are is not known here: keeping the logits of each {samples} samples of {tokens} "
+         "tokens takes {all} in fp32 or {all_16} in 16 bit (available: {limit}); reduced to token "
+         "ids they are {ids} at 4 bytes or {ids_64} at 8, as much again for the labels (a batch "
+         "of {batch}: {one}). LLaMA-Factory's compute_accuracy reduces each batch first",
+         "要求了 token 级或生成结果的指标，而这里不知道有多少评估样本：每 {samples} 个样本、每个 "
+         "{tokens} 个 token 的 logits 若保留，在 fp32 需 {all}，16 位需 {all_16}（可用：{limit}）；"
+         "若归约为 token id，每个 4 字节只需 {ids}，每个 8 字节为 {ids_64}，标签再要同样多（一个批 "
+         "{batch}：{one}）。LLaMA-Factory 的 compute_accuracy 会先归约每个批"},
+        {"give doctor the data, or a data-shape.json with their number and length",
+         "把数据交给 doctor，或给出写有数量和长度的 data-shape.json"}},
+    Wording{
         "evaluation-keeps-raw-logits",
         {"the evaluation keeps raw logits (predict_with_generate without compute_accuracy): "
          "{samples} samples of {tokens} tokens take {all} of host memory in fp32 or {all_16} in "

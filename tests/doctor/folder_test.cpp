@@ -248,8 +248,12 @@ TEST(Folder, NamesAnAdapterFileOfFortyBytes) {
   size[0] = static_cast<char>(header.size());
   files.write("adapter_model.safetensors", size + header);
 
-  const std::string text = says(files.diagnose(), "adapter-lacks-tensors");
+  const Diagnosis diagnosis = files.diagnose();
 
+  EXPECT_EQ(diagnosis.findings.front().id, "adapter-lacks-tensors") << messages(diagnosis);
+  EXPECT_TRUE(found(diagnosis, "merge-not-built").empty());
+  EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 2);
+  const std::string text = says(diagnosis, "adapter-lacks-tensors");
   EXPECT_NE(text.find("(40 bytes) holds 0 tensors, 8 are due"), std::string::npos) << text;
 }
 
@@ -267,7 +271,18 @@ TEST(Folder, NamesAnAdapterThatWasNeverTrained) {
                           module, part),
               std::vector<std::int64_t>{4, 64});
     files.write("adapter_model.safetensors", weights_file(tensors, trained ? 1 : 0));
-    EXPECT_EQ(found(files.diagnose(), "adapter-never-trained").size(), trained ? 0u : 1u);
+    const Diagnosis diagnosis = files.diagnose();
+    EXPECT_EQ(found(diagnosis, "adapter-never-trained").size(), trained ? 0u : 1u);
+    // A look at adapters is no merge.
+    EXPECT_TRUE(found(diagnosis, "merge-not-built").empty()) << messages(diagnosis);
+    EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::unknown);
+    EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0);
+    const bool leads =
+        !diagnosis.findings.empty() && diagnosis.findings.front().id == "adapter-never-trained";
+    EXPECT_EQ(leads, !trained);
+
+    files.write("hardware.json", R"({"gpus_per_node": 0, "host_ram_gib": 64})");
+    EXPECT_EQ(found(files.diagnose(), "merge-not-built").size(), 1u);
   }
 }
 

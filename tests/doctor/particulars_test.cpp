@@ -183,6 +183,36 @@ TEST(Logits, OfAllSamplesEndTheRunWhereTheyStayRaw) {
   EXPECT_EQ(of_run("eval_strategy: 'no'\n").deepspeed.verdict, Verdict::runs);
 }
 
+TEST(Logits, OfAMetricAreCountedFromTheDataThatWereRead) {
+  const auto answer = [](const std::string& more, std::optional<DataFigures> data) {
+    Files files;
+    files.write("model.json", model_json({50432, 4096, 32, 11008, 32, 32}));
+    files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 894})");
+    files.write("train.yaml",
+                "finetuning_type: full\nbf16: true\ncutoff_len: 512\ndataset: data\n"
+                "per_device_train_batch_size: 2\neval_strategy: steps\neval_steps: 500\n" +
+                    more);
+    files.question.data = std::move(data);
+    return files.diagnose();
+  };
+  // 15,000 samples, of which the longest fills 505 tokens: padded to 512.
+  DataFigures read{.samples = 100, .longest_uncut = 505};
+  read.sizes.evaluation = {.longest = 505, .sample_count = 15000};
+  const std::string accuracy = "compute_accuracy: true\n", raw = "predict_with_generate: true\n";
+
+  expect_parts(says(answer(accuracy + "eval_dataset: eval\n", read), "evaluation-keeps-logits"),
+               {"15000 samples of 512 tokens", "1549.3 GB in fp32 or 774.6 GB", "30.7 MB"});
+  expect_parts(says(answer(raw + "eval_dataset: eval\n", read), "evaluation-keeps-raw-logits"),
+               {"1549.3 GB", "61.4 MB at 8"});
+  // Nobody has read them: `val_size` may be a count, a name is none.
+  expect_parts(says(answer(accuracy + "val_size: 15000\n", {}), "evaluation-keeps-logits"),
+               {"15000 samples of 512 tokens", "1549.3 GB"});
+  for (const std::string& keys : {accuracy + "eval_dataset: eval\n", raw + "val_size: 0.1\n"})
+    expect_parts(says(answer(keys, {}), "evaluation-keeps-logits-of-many"),
+                 {"each 1000 samples of 512 tokens", "103.3 GB in fp32 or 51.6 GB", "959.9 GB"});
+  EXPECT_TRUE(found(answer("eval_dataset: eval\n", {}), "evaluation-keeps-logits-of-many").empty());
+}
+
 TEST(Bf16, IsAdvisedWhereTheMachineIsKnownToHaveIt) {
   Files files;
   files.write("model.json", model_json(llama_7b));
