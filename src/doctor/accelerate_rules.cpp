@@ -136,6 +136,11 @@ bool is_right(const Key& key, const Value& value) {
   return true;
 }
 
+/// accelerate's own default of the key: whoever launches gives the number.
+bool is_left_to_launcher(const spec::Entry& entry) {
+  return entry.key == "num_processes" && spec::to_integer(entry.value) == -1;
+}
+
 std::string wanted_text(const Key& key) {
   switch (key.wants) {
     case Wants::text:
@@ -197,7 +202,9 @@ class AccelerateRules {
       const std::string name = prefix + entry.key;
       const int line = entry.key_place.line;
       if (const Key* known = find_key(own, entry.key)) {
-        if (!is_right(*known, entry.value))
+        if (prefix.empty() && is_left_to_launcher(entry))
+          tell("accelerate-processes-left-open", Severity::info, name, line, {});
+        else if (!is_right(*known, entry.value))
           tell("accelerate-value", Severity::error, name, line,
                {{"key", name}, {"value", shown(entry.value)}, {"wanted", wanted_text(*known)}});
         continue;

@@ -130,7 +130,9 @@ std::string against_run(const Value& accelerate, const Value& run) {
   if (const auto mode = text_at(accelerate, "mixed_precision"))
     all.add("mixed_precision", *mode, precision_of_run(run));
   const Value* ranks = value_at(run, "underkeel.ranks");
-  if (const Value* processes = value_at(accelerate, "num_processes"); ranks && processes)
+  const Value* processes = value_at(accelerate, "num_processes");
+  // -1 leaves the number to the launcher.
+  if (ranks && processes && spec::to_integer(*processes) != -1)
     all.add("num_processes", plain(processes, ""), plain(ranks, ""));
   return all.text();
 }

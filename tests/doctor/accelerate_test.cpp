@@ -96,7 +96,7 @@ TEST(Accelerate, NamesValuesOfAWrongTypeAndKeysInTheWrongPlace) {
 }
 
 TEST(Accelerate, TakesNoCountOfProcessesThatNoLauncherStarts) {
-  for (const char* count : {"0", "-1", "-8", "100000000", "9999999999999999999999", "1.5", "two",
+  for (const char* count : {"0", "-2", "-8", "100000000", "9999999999999999999999", "1.5", "two",
                             "auto", "[8]", "true"}) {
     Files files;
     files.write("accelerate.yaml", fmt::format("compute_environment: LOCAL_MACHINE\n"
@@ -114,6 +114,24 @@ TEST(Accelerate, TakesNoCountOfProcessesThatNoLauncherStarts) {
     EXPECT_THAT(message_of(wrong[0], Language::chinese), HasSubstr("整数 从 1 到 1048576"));
     EXPECT_THAT(says(diagnosis, "ranks-counted"), HasSubstr("4 ranks")) << count;
   }
+}
+
+TEST(Accelerate, LeavesTheCountOfProcessesToTheLauncher) {
+  Files files;
+  files.write(
+      "accelerate.yaml",
+      "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: -1\n");
+  files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
+  files.write("hardware.yaml", "gpus_per_node: 4\ngpu_mem_gib: 80\nhost_ram_gib: 900\n");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_TRUE(found(diagnosis, "accelerate-value").empty()) << messages(diagnosis);
+  EXPECT_THAT(says(diagnosis, "accelerate-processes-left-open"), HasSubstr("--num_processes N"));
+  EXPECT_THAT(says(diagnosis, "ranks-counted"), HasSubstr("4 ranks"));
+
+  files.write("train.yaml", "finetuning_type: full\nunderkeel:\n  ranks: 2\n");
+  EXPECT_TRUE(found(files.diagnose(), "accelerate-differs-from-run").empty());
 }
 
 TEST(Accelerate, RefusesSettingsBesideADeepspeedFile) {
