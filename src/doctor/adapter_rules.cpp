@@ -1,21 +1,18 @@
 // An adapter file beside its config and model: files of 40 bytes, and second matrices that were never trained.
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "doctor/folder_rules.h"
 #include "doctor/run_facts.h"
+#include "io/adapter_weights.h"
 #include "spec/fields.h"
 #include "spec/json_reader.h"
 #include "spec/text_file.h"
 
 namespace underkeel::doctor {
 namespace {
-
-// Adapters are small; what is larger is not read.
-constexpr std::int64_t most_bytes_read = std::int64_t{256} << 20;
 
 struct AdapterConfig {
   std::vector<std::string> targets;
@@ -55,27 +52,6 @@ std::int64_t expected_tensors(const spec::ModelSpec& model, const AdapterConfig&
   return count;
 }
 
-/// Nothing when the file cannot be read, or is too large to be looked through.
-std::optional<bool> second_matrices_are_zero(io::FileSystem& files,
-                                             const io::SafetensorsHeader& header) {
-  auto file = files.open(header.path);
-  if (!file) return std::nullopt;
-  std::int64_t read = 0;
-  bool any = false;
-  for (const io::TensorEntry& entry : header.tensors) {
-    if (entry.name.find(".lora_B") == std::string::npos || entry.size_bytes() == 0) continue;
-    read += entry.size_bytes();
-    if (read > most_bytes_read) return std::nullopt;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(entry.size_bytes()));
-    if (!file->read(bytes, entry.begin)) return std::nullopt;
-    any = true;
-    const bool is_zero = std::all_of(bytes.begin(), bytes.end(),
-                                     [](std::byte byte) { return byte == std::byte{0}; });
-    if (!is_zero) return false;
-  }
-  return any ? std::optional(true) : std::nullopt;
-}
-
 }  // namespace
 
 void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::SafetensorsHeader& header,
@@ -97,7 +73,7 @@ void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::Safete
          {{"bytes", fmt::format("{}", header.file_size_bytes)},
           {"found", fmt::format("{}", count)},
           {"expected", fmt::format("{}", expected)}});
-  if (second_matrices_are_zero(files, header).value_or(false))
+  if (io::second_matrices_are_zero(files, header).value_or(false))
     tell("adapter-never-trained", Severity::warning, {{"found", fmt::format("{}", count / 2)}});
 }
 

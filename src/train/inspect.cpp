@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "io/adapter_weights.h"
 #include "io/model_files.h"
 #include "io/safetensors.h"
 #include "plan/stored_name.h"
@@ -56,6 +57,7 @@ class Inspector {
     auto header = io::read_safetensors_header(files_, seen_.path);
     if (header) {
       add_file(*header, header->path);
+      warn_of_adapters(*header);
     } else if (header.error().code == ErrorCode::io) {
       return tl::unexpected(header.error());
     } else {
@@ -85,6 +87,9 @@ class Inspector {
     const bool holds_checkpoints =
         !seen_.checkpoints.complete.empty() || !seen_.checkpoints.skipped.empty();
     auto scan = io::scan_model_folder(files_, folder);
+    if (!scan && scan.error().code == ErrorCode::unsupported &&
+        has(folder, io::adapter_weights_file))
+      return look_into_adapters(folder);
     if (!scan) {
       if (scan.error().code != ErrorCode::not_found || !holds_checkpoints)
         return tl::unexpected(scan.error());
@@ -102,6 +107,42 @@ class Inspector {
     seen_.warnings = std::move(scan->warnings);
     std::move(scan->problems.begin(), scan->problems.end(), std::back_inserter(seen_.problems));
     return {};
+  }
+
+  /// Adapters without their base.
+  Result<void> look_into_adapters(const std::string& folder) {
+    seen_.kind = PathKind::adapter_folder;
+    seen_.verified = false;  // their shapes are those of a base that is not here
+    const std::string path = io::join_path(folder, io::adapter_weights_file);
+    const auto header = io::read_safetensors_header(files_, path);
+    if (!header && header.error().code == ErrorCode::io) return tl::unexpected(header.error());
+    if (!header) {
+      seen_.problems.push_back(header.error());
+      return {};
+    }
+    add_file(*header, std::string(io::adapter_weights_file));
+    warn_of_adapters(*header);
+    if (header->tensors.empty())
+      seen_.problems.push_back(
+          {.code = ErrorCode::bad_file,
+           .what =
+               fmt::format("the adapter file ({} bytes) holds no tensor", header->file_size_bytes),
+           .where = path,
+           .fix = "save the adapters again; at ZeRO-3 every rank has to take part"});
+    if (!has(folder, "adapter_config.json"))
+      seen_.problems.push_back(
+          {.code = ErrorCode::not_found,
+           .what = "there is no adapter_config.json: nothing says what the adapters are",
+           .where = folder,
+           .fix = "copy the adapter_config.json that was saved with them into the folder"});
+    return {};
+  }
+
+  void warn_of_adapters(const io::SafetensorsHeader& header) {
+    if (io::second_matrices_are_zero(files_, header).value_or(false))
+      seen_.warnings.push_back(
+          "all second matrices (lora_B) are zero: the adapters were never trained and change "
+          "nothing");
   }
 
   Result<void> look_into_checkpoint(const std::string& folder) {
@@ -219,6 +260,8 @@ std::string_view name_of(PathKind kind) {
       return "safetensors file";
     case PathKind::model_folder:
       return "model folder";
+    case PathKind::adapter_folder:
+      return "adapter folder";
     case PathKind::checkpoint:
       return "checkpoint";
     case PathKind::output_folder:

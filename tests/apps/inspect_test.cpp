@@ -8,6 +8,7 @@
 #include "apps/made_checkpoint.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_files.h"
+#include "support/text_files.h"
 
 namespace underkeel::train {
 namespace {
@@ -88,6 +89,33 @@ TEST_F(Inspect, TellsWhatACheckpointHoldsAndVerifiesItsChecksums) {
   EXPECT_TRUE(sound.sound()) << to_text(sound);
   ASSERT_EQ(damaged.problems.size(), 1u) << to_text(damaged);
   EXPECT_THAT(damaged.problems[0].where, HasSubstr("exp_avg.safetensors"));
+}
+
+TEST_F(Inspect, DescribesAdaptersAndWarnsOfThoseThatWereNeverTrained) {
+  const auto folder = folder_ / "adapter";
+  std::filesystem::create_directories(folder);
+  test::write_text(folder / "adapter_config.json", R"({"peft_type": "LORA", "r": 4})");
+  const std::string name = "base_model.model.model.layers.0.self_attn.q_proj.lora_";
+  const auto written = [&](float second) {
+    test::write_tensors(folder / "adapter_model.safetensors",
+                        {{name + "A.weight", test::stored(DType::f32, {1, 2}, {1, 2})},
+                         {name + "B.weight", test::stored(DType::f32, {2, 1}, {0, second})}});
+    return look(folder, false);
+  };
+
+  const Inspection zero = written(0), trained = written(3);
+  const Inspection file = look(folder / "adapter_model.safetensors", false);
+  test::write_tensors(folder / "adapter_model.safetensors", {});
+  const Inspection empty = look(folder, false);
+
+  EXPECT_EQ(zero.kind, PathKind::adapter_folder);
+  EXPECT_TRUE(zero.sound()) << to_text(zero);
+  EXPECT_THAT(zero.warnings, testing::ElementsAre(HasSubstr("lora_B) are zero")));
+  EXPECT_THAT(to_text(zero), HasSubstr("2 tensors, 4 elements"));
+  EXPECT_TRUE(trained.warnings.empty());
+  EXPECT_TRUE(file.warnings.empty());
+  ASSERT_EQ(empty.problems.size(), 1u);
+  EXPECT_THAT(empty.problems[0].what, HasSubstr("holds no tensor"));
 }
 
 TEST_F(Inspect, ListsCompleteCheckpointsAndWhyOthersAreSkipped) {
