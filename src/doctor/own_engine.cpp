@@ -127,7 +127,10 @@ class OwnEngine {
     changes.insert(changes.end(), more.begin(), more.end());
     const spec::WorldSize world{
         ranks, inputs_.ranks.source.starts_with('@') ? "counted as 1" : inputs_.ranks.source};
-    return spec::examine_run_text(words_.text, words_.file, changes, world);
+    auto readout = spec::examine_run_text(words_.text, words_.file, changes, world);
+    // The ranks asked about stand in the run as well, as `plan` and `train` have them: saves are counted with them.
+    if (readout) readout->run.ranks = static_cast<int>(ranks);
+    return readout;
   }
 
   /// None where a key is refused.
