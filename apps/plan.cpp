@@ -150,9 +150,11 @@ Result<void> run_fit(const Words& words) {
     if (budget.space == "nvme") nvme_bytes = budget.size_bytes;
   UK_TRY(asked, read_question(words.plan, budgets));
   UK_TRY(disk, disk_of(words.plan, asked));
-  return show_best_fit(
-      asked.question(),
-      {.json = words.json, .nvme_bytes = nvme_bytes, .data = asked.data, .disk = std::move(disk)});
+  return show_best_fit(asked.question(), {.json = words.json,
+                                          .budgets = budgets,
+                                          .nvme_bytes = nvme_bytes,
+                                          .data = asked.data,
+                                          .disk = std::move(disk)});
 }
 
 Result<void> run(const Words& words) {

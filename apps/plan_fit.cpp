@@ -137,12 +137,22 @@ Json json_of(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
           {"decisions", decisions}};
 }
 
+/// The reason of a budget, under the name that it was given by: a budget of --fit holds as the run's own does.
+std::string given_reason(std::string reason, const FitWords& words) {
+  for (const SpaceBudget& budget : words.budgets) {
+    const std::string key = "underkeel.memory." + budget.space;
+    if (reason.starts_with(key)) return "--fit " + budget.space + reason.substr(key.size());
+  }
+  return reason;
+}
+
 std::string json_text(const planner::FitQuestion& question, const planner::Room& room,
                       const BestFit& found, const FitWords& words) {
   Json budgets = Json::object();
   const auto add = [&](std::string_view name, const std::optional<plan::Budget>& budget) {
     if (budget)
-      budgets[std::string(name)] = {{"bytes", budget->size_bytes}, {"reason", budget->reason}};
+      budgets[std::string(name)] = {{"bytes", budget->size_bytes},
+                                    {"reason", given_reason(budget->reason, words)}};
   };
   add("device", room.spaces[index(plan::MemorySpace::device)]);
   add("host", room.node);
@@ -302,13 +312,17 @@ Error nothing_fits(const planner::FitQuestion& question, const BestFit& found,
           "{} ({})",
           found.searched, format_bytes(shortage.needed_bytes),
           shortage.space ? std::string(name_of(*shortage.space)) : "host memory of a node",
-          format_bytes(shortage.allowed_bytes), shortage.reason),
+          format_bytes(shortage.allowed_bytes), given_reason(shortage.reason, words)),
       .where =
           fmt::format("{}, {}{}", question.run.run_file.string(),
                       found.smallest->words.empty() ? "" : "with ", settings_text(*found.smallest)),
-      .fix = fmt::format("more ranks or memory, a shorter cutoff_len, or a smaller model; not "
-                         "searched: {}",
-                         not_searched(question, words).front())};
+      // Ranks share the memory of their node.
+      .fix =
+          fmt::format("{}, a shorter cutoff_len, or a smaller model; not searched: {}",
+                      shortage.space                         ? "more ranks or memory"
+                      : question.placement.ranks_on_node > 1 ? "fewer ranks a node or more memory"
+                                                             : "more memory",
+                      not_searched(question, words).front())};
 }
 
 }  // namespace

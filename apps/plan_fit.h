@@ -11,6 +11,7 @@
 #include "io/checkpoint_space.h"
 #include "planned.h"
 #include "planner/fit.h"
+#include "run_arguments.h"
 
 namespace underkeel::apps {
 
@@ -23,6 +24,7 @@ struct FitDisk {
 
 struct FitWords {
   bool json = false;
+  std::vector<SpaceBudget> budgets;        // of --fit
   std::optional<std::int64_t> nvme_bytes;  // asked about; nothing of a run lies there
   std::optional<DataFacts> data;           // when they were read
   std::optional<FitDisk> disk;             // where it is known

@@ -196,6 +196,9 @@ Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem
   read_events(reading);
   read_time_limit(reading);
   read_underkeel(reading);
+  if (world && world->yields && !names_ranks)
+    for (Provenance& entry : run.provenance)
+      if (entry.key == "underkeel.ranks") entry.source = world->source;
   const auto source = find_deepspeed(reading, deepspeed_overrides);
   sort_other_keys(reading);
   for (const std::string& note : fields.notes()) run.notes.push_back(note);
