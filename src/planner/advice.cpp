@@ -87,8 +87,10 @@ class Search {
           q_.machine.gpus_per_node > 0
               ? q_.machine.nodes * q_.machine.gpus_per_node
               : std::max<std::int64_t>(4, q_.machine.nodes * q_.machine.cores);
-      for (std::int64_t factor = 2; world() * factor <= most; factor *= 2)
-        rank_factors_.push_back(factor);
+      // Ranks that share a short memory are better fewer; their number divides what they do now.
+      if (!shortage_.space)
+        for (std::int64_t divisor : some_divisors_of(world())) worlds_.push_back(world() / divisor);
+      for (std::int64_t more = 2 * world(); more <= most; more *= 2) worlds_.push_back(more);
     }
     for (int level = base_.stage + 1; level <= 3; ++level) stages_.push_back(level);
     if (base_.max_evaluation_rows > 0)
@@ -97,7 +99,7 @@ class Search {
 
   std::size_t level_count(std::size_t knob) const {
     const std::array<std::size_t, knob_count> counts{recompute_.size(), divisors_.size(),
-                                                     stages_.size(), rank_factors_.size(),
+                                                     stages_.size(), worlds_.size(),
                                                      evaluation_divisors_.size()};
     return counts[knob] + 1;
   }
@@ -216,12 +218,12 @@ class Search {
     const spec::RunConfig& run = q_.run;
     const std::int64_t divisor =
         setting[micro_batch] == 0 ? 1 : divisors_[setting[micro_batch] - 1];
-    const std::int64_t factor = factor_of(setting);
-    const std::int64_t accumulated = run.accumulation_steps * divisor;
-    if (accumulated % factor != 0) return std::nullopt;
+    const std::int64_t ranks_now = world_of(setting);
+    const std::int64_t rounds = run.accumulation_steps * divisor * world();
+    if (rounds % ranks_now != 0) return std::nullopt;
     Settings wanted = settings_of(run);
     wanted.micro_batch /= divisor;
-    wanted.accumulation = accumulated / factor;
+    wanted.accumulation = rounds / ranks_now;
     if (setting[recompute] > 0) wanted.recompute = recompute_[setting[recompute] - 1];
     if (setting[stage] > 0) wanted.stage = stages_[setting[stage] - 1];
     if (setting[evaluation] > 0)
@@ -229,14 +231,14 @@ class Search {
     return wanted;
   }
 
-  std::int64_t factor_of(const Setting& setting) const {
-    return setting[ranks] == 0 ? 1 : rank_factors_[setting[ranks] - 1];
+  std::int64_t world_of(const Setting& setting) const {
+    return setting[ranks] == 0 ? world() : worlds_[setting[ranks] - 1];
   }
 
   Placement placement_of(const Setting& setting) const {
-    return setting[ranks] == 0 ? q_.placement
-                               : spread_evenly(q_.machine, world() * factor_of(setting),
-                                               q_.placement.ranks_are_processes);
+    return setting[ranks] == 0
+               ? q_.placement
+               : spread_evenly(q_.machine, world_of(setting), q_.placement.ranks_are_processes);
   }
 
   /// The setting that needs least of those with the same ranks and stage, and as much accumulation.
@@ -279,7 +281,7 @@ class Search {
   // A bound from below: weights, optimizer and gradients of the ranks that share the short budget.
   std::int64_t least_bytes(const Setting& setting) const {
     const std::int64_t count = spec::parameter_count(q_.model);
-    const std::int64_t world_size = world() * factor_of(setting);
+    const std::int64_t world_size = world_of(setting);
     const int level = world_size == 1      ? 0
                       : setting[stage] > 0 ? stages_[setting[stage] - 1]
                                            : base_.stage;
@@ -333,7 +335,7 @@ class Search {
   std::vector<spec::Recompute> recompute_;
   std::vector<std::int64_t> divisors_;  // of the micro-batch
   std::vector<int> stages_;
-  std::vector<std::int64_t> rank_factors_;
+  std::vector<std::int64_t> worlds_;  // other numbers of ranks
   std::vector<std::int64_t> evaluation_divisors_;
   FewLayers few_layers_;
   std::map<Setting, Estimate> estimates_;

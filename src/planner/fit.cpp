@@ -76,11 +76,16 @@ std::string place_text(const plan::Plan& plan, const plan::Peak& peak) {
                      text.name_of(segment.ops[index(peak.op)]), holders_text(peak));
 }
 
-std::string advice_text(const Advice& advice, std::int64_t needed_bytes) {
+std::string advice_text(const Advice& advice, const Placement& placement,
+                        std::int64_t needed_bytes) {
   if (advice.changes.empty()) {
-    const std::string begin =
-        "no change of recompute, micro-batch, stage or ranks on this machine fits; at this "
-        "cutoff_len the smallest reachable peak is ";
+    const std::string tried =
+        placement.ranks_are_processes
+            ? fmt::format("micro-batch or stage fits on the launcher's {} rank{}",
+                          placement.world_size, placement.world_size == 1 ? "" : "s")
+            : std::string("micro-batch, stage or ranks on this machine fits");
+    const std::string begin = fmt::format(
+        "no change of recompute, {}; at this cutoff_len the smallest reachable peak is ", tried);
     if (!advice.smallest || advice.smallest->words.empty())
       return begin + fmt::format("{}, as it is", format_bytes(needed_bytes));
     return begin + fmt::format("{}, with {}", format_bytes(advice.smallest->needed_bytes),
@@ -362,7 +367,7 @@ Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Roo
         size(shortage.needed_bytes), size(shortage.allowed_bytes), shortage.reason);
   }
   if (const plan::Peak* peak = highest_peak(plan, space)) error.where = place_text(plan, *peak);
-  error.fix = advice_text(advice, shortage.needed_bytes);
+  error.fix = advice_text(advice, room.placement, shortage.needed_bytes);
   if (!shortage.space) error.where += node_text(plan, run, room);
   const std::int64_t samples = process_count(room.placement) * samples_bytes(run, room.placement);
   if (!shortage.space && samples > shortage.needed_bytes / 10)
