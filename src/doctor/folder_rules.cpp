@@ -6,12 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "data/template.h"
 #include "doctor/run_facts.h"
 #include "io/checkpoint.h"
 #include "io/model_files.h"
 #include "io/model_shards.h"
 #include "io/value_look.h"
+#include "plan/stored_name.h"
 #include "spec/json_reader.h"
 #include "spec/text_file.h"
 #include "spec/tied_copy.h"
@@ -233,6 +235,40 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
     check_values(files, scan->model.files, file_of(folder), scan->problems.empty(), diagnosis);
 }
 
+namespace {
+
+// Of more an answer has no time to read.
+constexpr std::int64_t most_manifest_bytes = 64 * mebibyte;
+
+/// Of a checkpoint of ours: every file of its weights, or of their master copy, is there with its size.
+bool has_whole_weights(io::FileSystem& files, const std::string& folder) {
+  const std::string path = io::join_path(folder, io::manifest_file);
+  const auto text = files.read_text(path, most_manifest_bytes);
+  const auto manifest =
+      text ? io::parse_manifest(*text, path) : Result<io::Manifest>(tl::unexpected(text.error()));
+  if (!manifest) return false;
+  const auto is_there = [&](const std::string& name) {
+    const auto listed =
+        std::find_if(manifest->files.begin(), manifest->files.end(),
+                     [&](const io::CheckpointFile& file) { return file.name == name; });
+    const auto found = files.stat(io::join_path(folder, name));
+    return listed != manifest->files.end() && found && *found &&
+           (*found)->size_bytes == listed->size_bytes;
+  };
+  std::map<plan::StatePart, bool> whole;
+  for (const io::CheckpointTensor& tensor : manifest->tensors) {
+    plan::StatePart part = plan::StatePart::weights;
+    for (const plan::StatePart other :
+         {plan::StatePart::master, plan::StatePart::moment1, plan::StatePart::moment2})
+      if (tensor.name.starts_with(plan::stored_name(other, ""))) part = other;
+    bool& so_far = whole.try_emplace(part, true).first->second;
+    so_far = so_far && is_there(tensor.file);
+  }
+  return whole[plan::StatePart::weights] || whole[plan::StatePart::master];
+}
+
+}  // namespace
+
 std::string check_output_folder(io::FileSystem& files, const std::string& path,
                                 Diagnosis& diagnosis) {
   const auto list = io::list_checkpoints(files, path);
@@ -252,8 +288,10 @@ std::string check_output_folder(io::FileSystem& files, const std::string& path,
                              has("latest");
     // Ours that is not complete is none of the Trainer's either: its state files look alike.
     if (step >= 0 && (has(io::manifest_file) || has("training_args.json"))) {
-      tell(diagnosis, "checkpoint-not-complete", Severity::warning, name, "",
-           {{"reason", skipped.reason}});
+      tell(diagnosis,
+           has_whole_weights(files, skipped.folder) ? "checkpoint-lacks-state"
+                                                    : "checkpoint-not-complete",
+           Severity::warning, name, "", {{"reason", skipped.reason}, {"folder", skipped.folder}});
       continue;
     }
     if (skipped.is_unfinished) {

@@ -108,9 +108,12 @@ constexpr std::array wordings = {
              "{read}，{how}）"},
             {"take an earlier checkpoint", "使用更早的检查点"}},
     Wording{"checkpoint-broken",
-            {"the checkpoint is damaged: {what} ({where}); it is never to be resumed from",
-             "检查点已损坏：{what}（{where}）；不能从它恢复"},
-            {"take an earlier one", "使用更早的"}},
+            {"the checkpoint is damaged: {what} ({where}); its state is never to be resumed "
+             "from",
+             "检查点已损坏：{what}（{where}）；不能从它的状态恢复"},
+            {"take an earlier one, or its weights alone where those are whole "
+             "(underkeel.resume_weights_only: true)",
+             "使用更早的，或在权重完整时只用其权重（underkeel.resume_weights_only: true）"}},
     Wording{
         "checkpoint-checksums",
         {"checksums compared: {how}, of {total}; `underkeel inspect --verify {folder}` compares "
@@ -208,6 +211,14 @@ constexpr std::array wordings = {
             {"not complete: {reason}; it is never to be resumed from",
              "不完整：{reason}；不能从它恢复"},
             {"remove it, or take an older one", "删除它，或使用更早的"}},
+    Wording{"checkpoint-lacks-state",
+            {"not complete: {reason}; its weights are there, so a run can go on from them alone, "
+             "with moments that start from zero",
+             "不完整：{reason}；其权重都在，因此可以只从权重继续训练，动量从零开始"},
+            {"take an older one, or resume_from_checkpoint: {folder} with "
+             "underkeel.resume_weights_only: true",
+             "使用更早的，或设 resume_from_checkpoint: {folder} 和 "
+             "underkeel.resume_weights_only: true"}},
     Wording{"checkpoint-newest",
             {"the newest complete checkpoint, of step {step}", "最新的完整检查点，第 {step} 步"},
             {}},

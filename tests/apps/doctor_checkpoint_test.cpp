@@ -79,6 +79,24 @@ TEST_F(DoctorCheckpoint, SeesThatAFileIsGone) {
   EXPECT_THAT(message(ask(2), "checkpoint-broken"), HasSubstr("exp_avg.safetensors"));
 }
 
+TEST_F(DoctorCheckpoint, OffersTheWeightsAloneWhereTheyAreWhole) {
+  const std::string output = output_.path().string();
+  const auto ask_output = [&] {
+    return Json::parse(run_underkeel("doctor --json " + output).out)["findings"];
+  };
+  std::filesystem::remove(folder_ + "/master.safetensors");
+
+  const Json findings = ask_output();
+
+  EXPECT_THAT(message(findings, "checkpoint-lacks-state"), HasSubstr("master.safetensors"));
+  EXPECT_THAT(message(findings, "checkpoint-not-complete"), HasSubstr("no checkpoint-not"));
+  EXPECT_THAT(run_underkeel("doctor " + output).out,
+              HasSubstr("resume_from_checkpoint: " + folder_ +
+                        " with underkeel.resume_weights_only: true"));
+  std::filesystem::remove(folder_ + "/model.safetensors");
+  EXPECT_THAT(message(ask_output(), "checkpoint-not-complete"), HasSubstr("never to be resumed"));
+}
+
 TEST_F(DoctorCheckpoint, SeesAManifestThatEndsInTheMiddle) {
   const std::string text = read_text(folder_ + "/manifest.json");
   write_text(folder_ + "/manifest.json", text.substr(0, text.size() / 2));
