@@ -119,14 +119,27 @@ doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunCo
 }
 
 /// Reads the run's data into the question, where there are any that can be read, and gives what the length of the run is
-/// counted from.
+/// counted from. Where they were asked for a finding says what kept them from being read.
 std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inputs,
-                                   doctor::Question& question) {
-  if (!inputs.run || !inputs.model || inputs.model_folder.empty()) return std::nullopt;
+                                   doctor::Question& question,
+                                   std::vector<doctor::Finding>& findings) {
+  const auto leave = [&](std::string why) -> std::optional<DataFacts> {
+    if (is_asked_for)
+      findings.push_back({.id = "data-not-read",
+                          .severity = doctor::Severity::warning,
+                          .file = inputs.run ? inputs.run->file : "",
+                          .key = "--data",
+                          .slots = {{"why", std::move(why)}}});
+    return std::nullopt;
+  };
+  if (!inputs.run) return leave("@unread.run");
+  if (!inputs.model) return leave("@unread.model");
+  if (inputs.model_folder.empty()) return leave("@unread.tokenizer");
   const auto text = spec::read_text_file(inputs.run->path);
-  if (!text) return std::nullopt;
+  if (!text) return leave("@unread.run");
   auto readout = spec::examine_run_text(*text, inputs.run->path, question.changes);
-  if (!readout || readout->run.data.datasets.empty()) return std::nullopt;
+  if (!readout) return leave("@unread.refused");
+  if (readout->run.data.datasets.empty()) return leave("@unread.names");
   spec::RunConfig& run = readout->run;
   std::error_code status;
   const auto has = [&](const std::filesystem::path& file) {
@@ -137,15 +150,17 @@ std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inpu
   io::FileSystem files;
   if (!has(run.data.folder / "dataset_info.json")) {
     // A folder that is not there may lie on another machine; one that is there would stop the run.
-    if (!std::filesystem::is_directory(run.data.folder, status)) return std::nullopt;
+    if (!std::filesystem::is_directory(run.data.folder, status))
+      return leave("@[unread.folder] " + run.data.folder.string());
     const auto entries = data::read_dataset_info(files, run.data.folder, run.data.datasets);
     if (!entries) question.data_error = entries.error();
     return std::nullopt;
   }
-  if (!has_tokenizer) return std::nullopt;
+  if (!has_tokenizer) return leave("@unread.tokenizer");
   if (!is_asked_for && bytes_below(run.data.folder) > small_data_bytes) return std::nullopt;
   const ScratchFolder scratch;
-  if (scratch.path().empty()) return std::nullopt;
+  if (scratch.path().empty())
+    return leave("@[unread.scratch] " + std::filesystem::temp_directory_path().string());
   if (const auto usable = train::check_token_folder(files, run.data.token_cache.string());
       !usable) {
     question.data_error = usable.error();
@@ -199,7 +214,7 @@ Result<void> run(const Words& words, int& exit_code) {
       words.engine == "deepspeed" ? doctor::Engine::deepspeed : doctor::Engine::underkeel;
   std::vector<doctor::Finding> findings;
   const doctor::Inputs inputs = doctor::gather(question, findings);
-  const std::optional<DataFacts> data = read_data(words.data, inputs, question);
+  const std::optional<DataFacts> data = read_data(words.data, inputs, question, findings);
   const doctor::Diagnosis diagnosis =
       doctor::diagnose(question, inputs, std::move(findings),
                        [&](const spec::ModelSpec& model, const spec::RunConfig& run) {

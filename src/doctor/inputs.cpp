@@ -232,15 +232,51 @@ class Gatherer {
     const spec::Value& root = inputs_.run->root;
     follow_config(root);
     follow_checkpoint(root);
-    if (inputs_.model || inputs_.model_is_refused) return;
+    if (!inputs_.model_folder.empty() || inputs_.model_is_refused) return;
     if (const auto name = text_at(root, "model_name_or_path")) {
       const auto folder = spec::find_model_folder(resolved(*name).string());
+      if (inputs_.model) {
+        // Whoever gives a description of a model that is elsewhere knows that it is.
+        if (folder) follow_folder_of_described(*folder);
+        return;
+      }
       if (!folder) return tell_model_elsewhere(folder.error());
       inputs_.model_folder = *folder;
       const fs::path config = *folder / "config.json";
       std::error_code status;
       if (fs::exists(config, status)) read_model(config, *folder);
     }
+  }
+
+  /// The sizes are those of the description that was given; the run's tokenizer, weights and data are looked at where the
+  /// folder that it names is of a model with the same tensors.
+  void follow_folder_of_described(const fs::path& folder) {
+    const fs::path config = folder / "config.json";
+    std::error_code status;
+    if (fs::exists(config, status)) {
+      const auto text = spec::read_text_file(config);
+      const auto own = text ? spec::parse_model_config(*text, config.string())
+                            : Result<spec::ModelSpec>(tl::unexpected(text.error()));
+      if (!own || !have_same_tensors(*own, *inputs_.model)) {
+        findings_.push_back(
+            {.id = "model-folder-not-judged",
+             .severity = Severity::warning,
+             .file = inputs_.run->file,
+             .key = "model_name_or_path",
+             .line = line_of(inputs_.run->root, "model_name_or_path"),
+             .slots = {{"folder", folder.string()}, {"given", inputs_.model_file}}});
+        return;
+      }
+    }
+    inputs_.model_folder = folder;
+  }
+
+  static bool have_same_tensors(const spec::ModelSpec& one, const spec::ModelSpec& other) {
+    const auto same = [](const spec::Parameter& a, const spec::Parameter& b) {
+      return a.name == b.name && a.shape() == b.shape();
+    };
+    const auto of_one = spec::parameters_of(one), of_other = spec::parameters_of(other);
+    return std::equal(of_one.begin(), of_one.end(), of_other.begin(), of_other.end(), same);
   }
 
   /// Files may be asked about where the run would not start: what they say is judged without the model.

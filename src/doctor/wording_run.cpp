@@ -47,6 +47,20 @@ constexpr std::array wordings = {
              "数据长度和模板"},
             {"give doctor the model's folder or config.json beside the run file; {do}",
              "请与训练文件一起给出模型文件夹或 config.json；{do}"}},
+    Wording{"model-folder-not-judged",
+            {"the sizes here are those of {given}; the model that this names, {folder}, has "
+             "another config.json, so neither its tokenizer, weights and template nor the lengths "
+             "of the data are judged",
+             "这里的大小以 {given} 为准；此处指定的模型 {folder} 的 config.json "
+             "与之不同，因此不判断其分词器、权重和模板，也不判断数据长度"},
+            {"ask without {given}, or name the folder that it belongs to",
+             "不要给出 {given}，或指定它所属的文件夹"}},
+    Wording{"data-not-read",
+            {"`--data` asks for the data, and they were not read: {why}; their lengths are not "
+             "known, so samples count as long as cutoff_len",
+             "`--data` 要求读取数据，但没有读取：{why}；数据长度未知，样本按 cutoff_len 计算"},
+            {"give doctor the run file, and what it names beside it or on this machine",
+             "请给出训练文件，并使它指定的内容位于同一文件夹或本机"}},
     Wording{"quantisation-bits",
             {"bitsandbytes has no {bits} bits: LLaMA-Factory stops before it loads anything",
              "bitsandbytes 没有 {bits} 位：LLaMA-Factory 在加载之前就会停止"},

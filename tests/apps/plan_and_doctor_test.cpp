@@ -79,5 +79,114 @@ TEST(PlanAndDoctor, SayTheSameOfOneRun) {
   }
 }
 
+json finding_of(const std::string& words, std::string_view id) {
+  const Ran ran = run_underkeel("doctor --json " + words);
+  for (const json& finding : json::parse(ran.out)["findings"])
+    if (finding["id"] == id) return finding;
+  return {{"message", "no " + std::string(id) + ": " + ran.out}};
+}
+
+TEST(PlanAndDoctor, CountTheSavesOfTheRanksThatAreAskedAbout) {
+  const RunnableCase made = complete_case("disk_fills_in_save", {.model_file = "none"});
+  const std::string words = made.run_file.string() +
+                            " max_steps=-1 num_train_epochs=4 save_strategy=steps save_steps=3 "
+                            "save_total_limit=null --ranks ";
+  std::int64_t before = 0;
+  for (const char* ranks : {"1", "2", "4"}) {
+    SCOPED_TRACE(ranks);
+
+    const json disk = json::parse(run_underkeel("plan --json --data " + words + ranks).out)["disk"];
+
+    const auto needed = disk["needed_bytes"].get<std::int64_t>();
+    EXPECT_NE(needed, before);  // or the case says nothing
+    before = needed;
+    EXPECT_THAT(finding_of(words + ranks, "underkeel-disk")["message"].get<std::string>(),
+                HasSubstr("disk: " + doctor::amount(static_cast<double>(needed))));
+  }
+}
+
+TEST(PlanAndDoctor, LookIntoTheRunsFolderBesideItsDescription) {
+  const RunnableCase made = complete_case("longest_comes_last");
+  const std::string run = made.run_file.string();
+  const std::string words = run + " " + (made.model / "config.json").string();
+
+  // Not one of the tokenizer's tokens is that template's.
+  const Ran alone = run_underkeel("doctor " + run + " template=llama3");
+  const Ran beside = run_underkeel("doctor " + words + " template=llama3");
+
+  EXPECT_EQ(alone.exit_code, 2) << alone.out;
+  EXPECT_EQ(beside.exit_code, 2) << beside.out;
+  EXPECT_THAT(finding_of(words + " --data", "data-longest")["message"].get<std::string>(),
+              HasSubstr("training samples"));
+  EXPECT_THAT(finding_of(words, "weights-whole")["message"].get<std::string>(),
+              HasSubstr("all in their shapes"));
+}
+
+TEST(PlanAndDoctor, SayWhatIsNotJudgedOfAnotherModelsFolder) {
+  const RunnableCase made = complete_case("tied_head");
+  json config = json::parse(read_text(made.model / "config.json"));
+  config["intermediate_size"] = config["intermediate_size"].get<int>() + 16;
+  write_text(made.folder / "other.json", config.dump());
+  const std::string words =
+      made.run_file.string() + " " + (made.folder / "other.json").string() + " --data";
+
+  EXPECT_THAT(finding_of(words, "model-folder-not-judged")["message"].get<std::string>(),
+              HasSubstr(made.model.string()));
+  EXPECT_THAT(finding_of(words, "data-not-read")["message"].get<std::string>(),
+              HasSubstr("the tokenizer is not here"));
+  EXPECT_THAT(run_underkeel("doctor --lang zh " + words).out,
+              HasSubstr("没有读取：这里没有分词器"));
+}
+
+TEST(PlanAndDoctor, DropNoDataInSilence) {
+  const RunnableCase made = complete_case("tied_head");
+  const std::string run = made.run_file.string();
+
+  EXPECT_THAT(finding_of(run + " --data dataset_dir=/no/such", "data-not-read")["message"]
+                  .get<std::string>(),
+              HasSubstr("/no/such"));
+  EXPECT_THAT(
+      finding_of((made.model / "config.json").string() + " --data", "data-not-read")["message"]
+          .get<std::string>(),
+      HasSubstr("no run file"));
+}
+
+TEST(Plan, OffersFewerRanksWhereTheirNodeIsShort) {
+  const RunnableCase made = complete_case("tied_head", {.with_weights = false});
+  const std::string run = "plan --json " + made.run_file.string() + " --ranks ";
+  const auto node = [&](const std::string& words) {
+    return json::parse(run_underkeel(run + words).out)["node"]["host_bytes"].get<std::int64_t>();
+  };
+  const std::string batch = " per_device_train_batch_size=1 gradient_accumulation_steps=";
+  const std::string least = batch + "2 underkeel.recompute=block";
+  const std::int64_t of_one = node("1" + batch + "4 underkeel.recompute=block");
+  ASSERT_GT(node("2" + least), of_one);
+  const std::string limited = run + "2" + least + " --memory host=" + std::to_string(of_one) + " ";
+
+  const Ran refused = run_underkeel(limited);
+
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("--ranks 1 gradient_accumulation_steps=4"));
+  const Ran changed = run_underkeel(limited + "--ranks 1 gradient_accumulation_steps=4");
+  EXPECT_EQ(changed.exit_code, 0) << changed.error;
+}
+
+TEST(Plan, SaysWhereRanksAndBudgetsComeFrom) {
+  const RunnableCase made = complete_case("tied_head", {.with_weights = false});
+  const std::string run = made.run_file.string();
+  const std::string machine = (made.folder / "eight.yaml").string();
+  write_text(machine, "nodes: 1\ngpus_per_node: 8\ngpu_mem_gib: 141\nhost_ram_gib: 512\n");
+
+  const Ran planned = run_underkeel("plan " + run + " --hardware " + machine);
+  const Ran refused = run_underkeel("plan " + run + " --fit device=1MiB");
+
+  const std::size_t at = planned.out.find("underkeel.ranks");
+  ASSERT_NE(at, std::string::npos) << planned.out;
+  EXPECT_THAT(planned.out.substr(at, planned.out.find('\n', at) - at), HasSubstr("eight.yaml"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("(--fit device)"));
+  EXPECT_THAT(refused.error, testing::Not(HasSubstr("underkeel.memory")));
+}
+
 }  // namespace
 }  // namespace underkeel::test
