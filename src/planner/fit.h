@@ -88,8 +88,8 @@ struct Advice {
   std::optional<Change> smallest;  // nothing fits: the least that was reached; no words: as it is
   std::int64_t planned = 0;        // settings that were planned in full
 };
-/// Tries recompute levels, micro-batches with accumulation, stages, numbers of ranks and evaluation
-/// batches, alone and together. The global batch and what is computed stay as they are. Most are estimated from plans of
+/// Tries recompute levels, micro-batches with accumulation, stages, numbers of ranks (more; fewer too where host memory of
+/// a node is short; none where a launcher has chosen) and evaluation batches, alone and together. The global batch and what is computed stay as they are. Most are estimated from plans of
 /// few layers; what is named was planned in full.
 Advice advise(const FitQuestion& question, const Shortage& shortage);
 
