@@ -1,6 +1,7 @@
 #include "doctor/memory_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -221,16 +222,18 @@ std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool
 }
 
 std::vector<Shortage> shortages_of(const Forecast& least, bool resumes) {
-  // In the order of time: a resume follows the load.
-  constexpr Phase in_time[] = {Phase::load, Phase::resume,    Phase::first_step,
-                               Phase::step, Phase::update,    Phase::evaluate,
-                               Phase::save, Phase::after_save};
+  // In the order of time. The first update of a fresh run comes before any step that has moments; a resume follows the
+  // load and brings them.
+  using PhaseOrder = std::array<Phase, phase_count - 1>;
+  constexpr PhaseOrder fresh = {Phase::load,     Phase::first_step, Phase::update,    Phase::step,
+                                Phase::evaluate, Phase::save,       Phase::after_save};
+  constexpr PhaseOrder resumed = {Phase::load,     Phase::resume, Phase::step,      Phase::update,
+                                  Phase::evaluate, Phase::save,   Phase::after_save};
   std::vector<Shortage> shortages;
   for (std::size_t s = 0; s < space_count; ++s) {
     const Space space = static_cast<Space>(s);
     std::optional<Shortage> shortage;
-    for (const Phase phase : in_time) {
-      if (phase == Phase::resume && !resumes) continue;
+    for (const Phase phase : resumes ? resumed : fresh) {
       const auto& holding = least.at(phase, space);
       if (!holding || !holding->limit_bytes || holding->low() <= *holding->limit_bytes) continue;
       if (!shortage) shortage = Shortage{.space = space, .first = phase, .most = phase};

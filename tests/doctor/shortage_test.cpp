@@ -30,6 +30,25 @@ TEST(Shortage, EachSpaceThatIsShortIsNamed) {
       << host;
 }
 
+/// Moments are made by the first update, so a step that holds them comes after it; a resume brings them.
+TEST(Shortage, AFreshRunFailsFirstInTheUpdateAndAResumeBeforeIt) {
+  Files files = files_of({llama_8b, R"("stage": 2)",
+                          "finetuning_type: full\nbf16: true\nper_device_train_batch_size: 1\n"
+                          "cutoff_len: 128\n"});
+
+  const Diagnosis fresh = files.diagnose();
+  files.question.resumes = true;
+  const Diagnosis resumed = files.diagnose();
+
+  const auto& first_step = fresh.deepspeed.at(Phase::first_step, Space::device);
+  ASSERT_LT(first_step->high(), *first_step->limit_bytes);
+  expect_says(fresh, "deepspeed-does-not-fit",
+              {"device memory in the update needs at least 177.1 GB"});
+  expect_says(resumed, "deepspeed-does-not-fit",
+              {"device memory on a resume needs at least 130.0 GB",
+               "would need the most in the update, 177.1 GB"});
+}
+
 /// Stages 1 and 2 make weights flat on the host where there is no room for both on the card.
 TEST(Shortage, NoErrorIsToldOfAMomentThatDeepspeedAvoids) {
   const auto on_card = [](double gpu_gib) {
