@@ -90,7 +90,8 @@ DiskAnswer judge_disk(std::string_view engine, const io::SpaceNeed& need,
       {"final", size_text(need.export_bytes)},
       {"then", afterwards(need)},
       {"export", part("disk.and-export", need.afterwards_bytes)},
-      {"least", need.is_least ? "@[disk.at-least]" : ""},
+      {"bound", need.is_least ? "@bound.least" : "@bound.most"},
+      {"least", need.is_least ? "@disk.all-kept" : ""},
       {"cure",
        cures.empty() ? otherwise : (by_export ? "@[export.elsewhere]; " : std::string()) + cures}};
   return answer;

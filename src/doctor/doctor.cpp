@@ -128,18 +128,20 @@ void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& dia
        .severity = Severity::warning,
        .file = file,
        .key = "cutoff_len",
-       .slots = {{"samples", count(data.samples)},
-                 {"whole", count(data.whole)},
-                 {"untrained", count(data.untrained)},
-                 {"lines", data.untrained_lines.empty() ? "@nothing" : data.untrained_lines},
-                 {"answers", count(data.answers)},
-                 {"answers_whole", count(data.answers - data.answers_cut - data.answers_lost)},
-                 {"answers_cut", count(data.answers_cut)},
-                 {"answers_lost", count(data.answers_lost)},
-                 {"prompts_cut", count(data.prompts_cut)},
-                 {"prompts_lost", count(data.prompts_lost)},
-                 {"trained", count(data.trained_tokens)},
-                 {"uncut", count(data.longest_uncut)}}});
+       .slots = {
+           {"samples", count(data.samples)},
+           {"whole", count(data.whole)},
+           {"untrained", data.untrained > 0 ? fmt::format("@[cut.untrained] {} ({})",
+                                                          data.untrained, data.untrained_lines)
+                                            : std::string()},
+           {"answers", count(data.answers)},
+           {"answers_whole", count(data.answers - data.answers_cut - data.answers_lost)},
+           {"answers_cut", count(data.answers_cut)},
+           {"answers_lost", count(data.answers_lost)},
+           {"prompts_cut", count(data.prompts_cut)},
+           {"prompts_lost", count(data.prompts_lost)},
+           {"trained", count(data.trained_tokens)},
+           {"uncut", count(data.longest_uncut)}}});
 }
 
 /// Which accumulation keeps the global batch where other ranks run, for those who go on with more or fewer machines.

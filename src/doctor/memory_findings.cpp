@@ -331,11 +331,13 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
           {"buffer", fmt::format("{:.0f}", s.parameter_buffer)}});
   if (s.stage == 3) {
     const double live = device(Phase::step, "live");
+    const double shards = device(Phase::step, "weights");
     if (live > 0)
       tell("live-window", Severity::info, Certainty::estimate,
            {{"live", amount(live)},
             {"max_live", fmt::format("{:.0f}", s.max_live)},
-            {"weights", amount(device(Phase::step, "weights"))}});
+            {"besides", shards > 0 ? fmt::format("@[live.besides] {}@[live.shards]", amount(shards))
+                                   : std::string()}});
   }
 
   // The host: three figures, and a fourth that only a resume has.

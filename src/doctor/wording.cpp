@@ -205,7 +205,8 @@ std::vector<std::span<const Wording>> all_wordings() {
 }
 
 std::vector<std::span<const Phrase>> all_phrases() {
-  return {phrases(), disk_phrases(), run_phrases(), run_advice_phrases(), log_phrases()};
+  return {phrases(),     memory_phrases(),     folder_phrases(), disk_phrases(),
+          run_phrases(), run_advice_phrases(), log_phrases()};
 }
 
 const Wording* find_wording(std::string_view id) {

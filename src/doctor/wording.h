@@ -42,6 +42,8 @@ std::span<const Wording> log_wordings();
 std::span<const Wording> folder_wordings();
 std::span<const Wording> disk_wordings();
 std::span<const Phrase> phrases();
+std::span<const Phrase> memory_phrases();
+std::span<const Phrase> folder_phrases();
 std::span<const Phrase> disk_phrases();
 std::span<const Phrase> run_phrases();
 std::span<const Phrase> run_advice_phrases();

@@ -10,23 +10,24 @@ namespace {
 constexpr std::array wordings = {
     Wording{"deepspeed-disk",
             {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
-             "{count} checkpoints stand there at once{then}: {needed} at most",
+             "{count} checkpoints stand there at once{then}: {needed} {bound}{least}",
              "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} "
-             "个{then}：最多 {needed}"},
+             "个{then}：{bound} {needed}{least}"},
             {}},
     Wording{"deepspeed-disk-fits",
             {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights; "
-             "{count} checkpoints stand there at once{then}: at most {needed} of {free}",
+             "{count} checkpoints stand there at once{then}: {bound} {needed} of {free}{least}",
              "一个检查点占磁盘 {each}：状态 {state}，权重 {weights}；同时有 {count} "
-             "个{then}：最多 {needed}，可用 {free}"},
+             "个{then}：{bound} {needed}，可用 {free}{least}"},
             {}},
-    Wording{"deepspeed-disk-does-not-fit",
-            {"the checkpoints do not fit the disk: {each} each, {state} of state and {weights} of "
-             "weights; {count} checkpoints stand there at once{then}: {needed} at most, {free} are "
-             "free",
-             "磁盘放不下检查点：每个 {each}（状态 {state}，权重 {weights}）；同时有 {count} "
-             "个{then}：最多 {needed}，可用 {free}"},
-            {"{cure}", "{cure}"}},
+    Wording{
+        "deepspeed-disk-does-not-fit",
+        {"the checkpoints do not fit the disk: {each} each, {state} of state and {weights} of "
+         "weights; {count} checkpoints stand there at once{then}: {needed} {bound}{least}, {free} "
+         "are free",
+         "磁盘放不下检查点：每个 {each}（状态 {state}，权重 {weights}）；同时有 {count} "
+         "个{then}：{bound} {needed}{least}，可用 {free}"},
+        {"{cure}", "{cure}"}},
     Wording{
         "deepspeed-disk-unbounded",
         {"a checkpoint takes {each} of disk, {state} of state and {weights} of weights, and "
@@ -35,26 +36,27 @@ constexpr std::array wordings = {
          "{free}，可放：{room}"},
         {"save_total_limit says how many are kept", "save_total_limit 指定保留几个"}},
     Wording{"underkeel-disk",
-            {"disk: {needed} at most{least}, for {count} checkpoints of {each} at once{then}",
-             "磁盘：最多需要 {needed}{least}，同时有 {count} 个 {each} 的检查点{then}"},
+            {"disk: {bound} {needed}, for {count} checkpoints of {each} at once{then}{least}",
+             "磁盘：{bound}需要 {needed}，同时有 {count} 个 {each} 的检查点{then}{least}"},
             {}},
     Wording{
         "underkeel-disk-fits",
-        {"disk: at most {needed} of {free}{least}, for {count} checkpoints of {each} at "
-         "once{then}",
-         "磁盘：最多需要 {needed}，可用 {free}{least}，同时有 {count} 个 {each} 的检查点{then}"},
+        {"disk: {bound} {needed} of {free}, for {count} checkpoints of {each} at "
+         "once{then}{least}",
+         "磁盘：{bound}需要 {needed}，可用 {free}，同时有 {count} 个 {each} 的检查点{then}{least}"},
         {}},
     Wording{"underkeel-disk-does-not-fit",
-            {"the checkpoints do not fit the disk: {needed} needed{least}, {free} free, for "
-             "{count} checkpoints of {each} at once{then}",
-             "磁盘放不下检查点：需要 {needed}{least}，可用 {free}，同时有 {count} 个 {each} "
-             "的检查点{then}"},
+            {"the checkpoints do not fit the disk: {bound} {needed} needed, {free} free, for "
+             "{count} checkpoints of {each} at once{then}{least}",
+             "磁盘放不下检查点：{bound}需要 {needed}，可用 {free}，同时有 {count} 个 {each} "
+             "的检查点{then}{least}"},
             {"{cure}", "{cure}"}},
     Wording{
         "disk-fails-by-export",
         {"the disk has no room for the export after the run: {count} checkpoints of {each} at "
-         "once{then} need {needed} at most, {free} are free; without the export they fit",
-         "磁盘放不下训练之后的导出：同时有 {count} 个 {each} 的检查点{then}，最多需要 {needed}，"
+         "once{then} need {needed} {bound}{least}, {free} are free; without the export they fit",
+         "磁盘放不下训练之后的导出：同时有 {count} 个 {each} 的检查点{then}，{bound}需要 "
+         "{needed}{least}，"
          "可用 {free}；不导出则放得下"},
         {"{cure}", "{cure}"}},
     Wording{"final-folder",
@@ -110,9 +112,11 @@ constexpr std::array wordings = {
 
 constexpr std::array parts = {
     Phrase{"disk.nothing-to-resume", {"nothing to resume from", "无法据此恢复"}},
-    Phrase{"disk.at-least",
-           {" (at least: all are kept, and how many saves there are is not known)",
-            "（至少：全部保留，而保存次数未知）"}},
+    Phrase{"disk.all-kept",
+           {" (all are kept, and how many saves there are is not known)",
+            "（全部保留，而保存次数未知）"}},
+    Phrase{"bound.most", {"at most", "最多"}},
+    Phrase{"bound.least", {"at least", "至少"}},
     Phrase{"disk.then", {", then", "，之后剩"}},
     Phrase{"disk.of-them", {" of them", " 个"}},
     Phrase{"disk.and-final", {" and the final folder of", "，加最终文件夹"}},

@@ -321,14 +321,13 @@ constexpr std::array wordings = {
              "与 cutoff_len 无关"},
             {"write the answers, or remove these records", "补上回答，或删除这些记录"}},
     Wording{"data-cut",
-            {"{whole} of {samples} samples are whole; {untrained} keep no trained token ({lines}); "
+            {"{whole} of {samples} samples are whole{untrained}; "
              "of {answers} "
              "answers {answers_whole} are whole, {answers_cut} lose their end and {answers_lost} "
              "are lost; "
              "{prompts_cut} prompts are cut, {prompts_lost} lost with their turn; {trained} "
              "trained tokens",
-             "{samples} 个样本中 {whole} 个完整；{untrained} 个没有可训练的 "
-             "token（{lines}）；{answers} 个回答中 "
+             "{samples} 个样本中 {whole} 个完整{untrained}；{answers} 个回答中 "
              "{answers_whole} 个完整，{answers_cut} 个丢失结尾，{answers_lost} "
              "个全部丢失；{prompts_cut} "
              "个提示被截断，{prompts_lost} 个随其轮次丢失；可训练 token 共 {trained}"},
@@ -343,10 +342,18 @@ constexpr std::array wordings = {
             {}},
 };
 
+constexpr std::array parts = {
+    Phrase{"cut.untrained", {"; without a trained token:", "；没有可训练 token 的样本数："}},
+};
+
 }  // namespace
 
 std::span<const Wording> folder_wordings() {
   return wordings;
+}
+
+std::span<const Phrase> folder_phrases() {
+  return parts;
 }
 
 }  // namespace underkeel::doctor

@@ -139,15 +139,14 @@ constexpr std::array wordings = {
              "{copy}，共 {both}；\"auto\" 会使一个桶等于隐藏维度的平方，即 {auto_elements} "
              "个元素，{auto}"},
             {"{do}", "{do}"}},
-    Wording{
-        "live-window",
-        {"besides {weights} of shards, gathered parameters take up to {live}: "
-         "stage3_max_live_parameters "
-         "{max_live} bounds prefetching, and what is alive drifts towards it",
-         "除 {weights} 的分片外，收集的参数最多占 {live}：stage3_max_live_parameters {max_live} "
-         "只限制预取，存活量会趋近它"},
-        {"lower stage3_max_live_parameters and stage3_max_reuse_distance together",
-         "同时降低 stage3_max_live_parameters 和 stage3_max_reuse_distance"}},
+    Wording{"live-window",
+            {"{besides}gathered parameters take up to {live}: "
+             "stage3_max_live_parameters "
+             "{max_live} bounds prefetching, and what is alive drifts towards it",
+             "{besides}收集的参数最多占 {live}：stage3_max_live_parameters {max_live} "
+             "只限制预取，存活量会趋近它"},
+            {"lower stage3_max_live_parameters and stage3_max_reuse_distance together",
+             "同时降低 stage3_max_live_parameters 和 stage3_max_reuse_distance"}},
     Wording{"host-phases",
             {"host memory of a node: {steady} steadily ({terms}), {saving} during a save, {after} "
              "after it; its Python processes take {processes} more; page cache is not counted, the "
@@ -400,10 +399,19 @@ constexpr std::array wordings = {
             {}},
 };
 
+constexpr std::array parts = {
+    Phrase{"live.besides", {"besides", "除"}},
+    Phrase{"live.shards", {" of shards, ", " 的分片外，"}},
+};
+
 }  // namespace
 
 std::span<const Wording> memory_wordings() {
   return wordings;
+}
+
+std::span<const Phrase> memory_phrases() {
+  return parts;
 }
 
 }  // namespace underkeel::doctor

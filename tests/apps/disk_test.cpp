@@ -17,6 +17,7 @@ namespace underkeel::test {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 json planned(const std::string& words) {
@@ -86,8 +87,10 @@ TEST(DiskNeed, IsCalledTheLeastWhereTheNumberOfSavesIsNotKnown) {
   EXPECT_THAT(run_underkeel("plan " + words + "2").out, HasSubstr(": 3 checkpoints of "));
   // Small data are read unasked, and tell how many saves there are.
   EXPECT_THAT(messages_of(words + "null dataset_dir=elsewhere"),
-              HasSubstr("(at least: all are kept"));
-  EXPECT_THAT(messages_of(words + "null"), testing::Not(HasSubstr("(at least: all are kept")));
+              AllOf(HasSubstr("disk: at least "), HasSubstr(" (all are kept"),
+                    testing::Not(HasSubstr("disk: at most "))));
+  EXPECT_THAT(messages_of(words + "null"),
+              AllOf(HasSubstr("disk: at most "), testing::Not(HasSubstr("all are kept"))));
 }
 
 }  // namespace

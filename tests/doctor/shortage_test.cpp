@@ -197,6 +197,16 @@ TEST(Shortage, AResumeIsToldBesideWhatLivesThereWhereAnythingDoes) {
             std::string::npos);
 }
 
+/// Shards that lie on the host are no shards of the device.
+TEST(Shortage, GatheredParametersAreToldBesideShardsWhereThereAreAny) {
+  const auto window_of = [](const std::string& zero) {
+    return says(files_of({llama_13b, zero, full_1x2, {.gpus = 4}}).diagnose(), "live-window");
+  };
+
+  EXPECT_TRUE(window_of(R"("stage": 3)").starts_with("besides 6.5 GB of shards, gathered"));
+  EXPECT_TRUE(window_of(R"("stage": 3, )" + offload_both).starts_with("gathered parameters take"));
+}
+
 /// Page-locked blocks that are rounded up count in the phase that holds the most, and against what may be locked.
 TEST(Shortage, RoundingCountsInEveryPhaseAndSpace) {
   const auto diagnose = [](double host_gib, std::string_view more) {

@@ -212,6 +212,7 @@ TEST(Sums, AQuantisedBaseIsNeitherGatheredNorLoadedAsSixteenBit) {
   EXPECT_NEAR(base, 39.5e9 + 0.41e9, 0.1e9);
   // Embedding and head are what passes through.
   EXPECT_LE(sum_of(slot_of(diagnosis, "live-window", "live")).high, 2 * 4.7e9);
+  EXPECT_TRUE(says(diagnosis, "live-window").starts_with("besides ")) << messages(diagnosis);
 }
 
 TEST(Sums, TheTruthValueOfAStageIsStage1) {
