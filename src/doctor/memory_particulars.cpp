@@ -337,19 +337,36 @@ class Particulars {
                    {"device", said(all)},
                    {"terms", largest_terms(all, 3)}});
     const Holding device = layout(!has_optimizer, !has_weights);
-    Holding host;
+    Holding host, nvme;
     if (!has_optimizer) {
-      host.add("optimizer", 12 * psi);
+      (s_.optimizer == Offload::nvme ? nvme : host).add("optimizer", 12 * psi);
       host.add("gradients", 0, 2 * psi);
     }
-    if (!has_weights) host.add("weights", 2 * psi + base_, 4 * psi + 2 * base_);
+    const double whole = 2 * psi + base_;
+    if (s_.parameters == Offload::nvme) {
+      nvme.add("weights", whole);
+      host.add("weights", 0, whole);
+    } else if (!has_weights) {
+      host.add("weights", whole, 2 * whole);
+    }
     tell("own-layout-with-offload", Severity::info, Certainty::bound, Engine::underkeel,
          {{"stage", fmt::format("{}", s_.stage)},
           {"device", said(device)},
           {"terms", largest_terms(device, 3)},
           {"host", said(host)},
           {"host_terms", largest_terms(host, 3)},
+          {"nvme", nvme.terms.empty() ? std::string()
+                                      : fmt::format("@[layout.and-nvme] {} ({})", said(nvme),
+                                                    largest_terms(nvme, 3))},
           {"all", said(all)}});
+    // The swap folder is one of each node.
+    const double nodes = memory_.ranks / memory_.ranks_on_node;
+    const double of_node = nvme.low() / nodes;
+    if (memory_.limits.nvme && of_node > *memory_.limits.nvme)
+      tell("own-layout-nvme-short", Severity::warning, Certainty::bound, Engine::underkeel,
+           {{"low", amount(of_node)},
+            {"terms", largest_terms(nvme, 3)},
+            {"limit", limit_text(memory_.limits.nvme)}});
   }
 
   const MemoryCase& memory_;

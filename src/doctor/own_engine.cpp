@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -151,7 +152,8 @@ class OwnEngine {
         [](const spec::Problem& problem) { return problem.code == ErrorCode::unsupported; });
   }
 
-  /// What holds without the keys that are refused: the host memory of every run; without offload alone, what else fits.
+  /// What holds without the keys that are refused: the memory of the run that is left, where that fits; without offload
+  /// alone, what else fits.
   void plan_the_rest(const spec::Problems& problems, spec::RunConfig run) {
     const planner::FitQuestion question = fit_question(run);
     std::string keys;
@@ -164,7 +166,25 @@ class OwnEngine {
     const bool is_gpu = question.machine.gpus_per_node > 0;
     if (!is_gpu && least_state_bytes(question, run.zero.stage) > state_limit(question)) return;
     const plan::Plan plan = planner::make_plan_on(question);
-    tell_host(plan, planner::room_of(run, question.machine, question.placement), keys);
+    const planner::Room room = planner::room_of(run, question.machine, question.placement);
+    if (planner::shortage_of(plan, room)) return;
+    const bool is_one = problems.all().size() == 1;
+    tell_host(plan, room,
+              {{"keys", keys},
+               {"which", is_one ? "@not-built.one" : "@not-built.several"},
+               {"stage", fmt::format("{}", static_cast<int>(run.zero.stage))},
+               {"device", device_text(plan, room)}});
+  }
+
+  /// "device memory of a rank 16.1 GB of 84.8 GB, which fits; " of a plan that fits; "" on CPU ranks.
+  static std::string device_text(const plan::Plan& plan, const planner::Room& room) {
+    const std::int64_t size = plan.layout.size_bytes[index(plan::MemorySpace::device)];
+    if (size == 0) return "";
+    const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device);
+    return fmt::format("@[rest.device] {}{}", size_text(size),
+                       budget
+                           ? fmt::format("@[rest.of] {}@[rest.fits]", capacity(budget->size_bytes))
+                           : std::string("@[rest.then]"));
   }
 
   bool has_offer() const {
@@ -213,20 +233,18 @@ class OwnEngine {
     return fmt::format("@[nodes.on] {} @[nodes.such] {} @[nodes.in-file] ", nodes, nodes);
   }
 
-  /// Arenas are taken before the weights are read and kept to the end: no phase needs more than another.
-  void tell_host(const plan::Plan& plan, const planner::Room& room, const std::string& without) {
+  /// Arenas are taken before the weights are read and kept to the end: no phase needs more than another. `rest` says which
+  /// run it is, where the one that was given is refused.
+  void tell_host(const plan::Plan& plan, const planner::Room& room, std::vector<Slot> rest) {
     const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
     const std::int64_t outside = plan.overhead_bytes * planner::process_count(room.placement);
     std::vector<Slot> slots = {{"host", size_text(needed)},
                                {"arenas", size_text(needed - outside)},
                                {"processes", size_text(outside)},
                                {"ring", size_text(staging_bytes(plan))}};
-    if (!without.empty()) {
-      slots.push_back({"keys", without});
-      const bool is_one = without.find(',') == std::string::npos;
-      slots.push_back({"which", is_one ? "@not-built.one" : "@not-built.several"});
-    }
-    tell(without.empty() ? "underkeel-host" : "underkeel-host-without", Severity::info, "",
+    const bool is_whole = rest.empty();
+    std::move(rest.begin(), rest.end(), std::back_inserter(slots));
+    tell(is_whole ? "underkeel-host" : "underkeel-host-without", Severity::info, "",
          std::move(slots));
   }
 
@@ -338,7 +356,7 @@ class OwnEngine {
          : shortage          ? Severity::error
                              : Severity::info,
          "", std::move(slots));
-    tell_host(plan, room, "");
+    tell_host(plan, room, {});
     if (auto communication = tell_communication(plan, file_name()))
       diagnosis_.findings.push_back(std::move(*communication));
     tell_pieces(plan, run);

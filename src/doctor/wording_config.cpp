@@ -409,11 +409,14 @@ constexpr std::array wordings = {
              "{ring} 的中转缓冲"},
             {}},
     Wording{"underkeel-host-without",
-            {"without {keys}, {which}, host memory of a node would be {host} while "
-             "loading, in steps, during and after a save and on a resume alike: {arenas} of "
+            {"without {keys}, {which}, this run would be a full fine-tune at stage {stage} without "
+             "offload: {device}host memory of a node {host} while loading, in steps, during and "
+             "after a save and on a resume alike: {arenas} of "
              "arenas, taken before the weights are read and kept to the end, and {processes} for "
              "the processes; what is read or written passes through {ring} of staging a rank",
-             "若去掉{which} {keys}，每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
+             "若去掉{which} {keys}，本训练将是 stage "
+             "{stage}、不卸载的全参数微调：{device}"
+             "每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
              "{host}：其中 {arenas} 在读权重之前一次占用并保留到最后，{processes} "
              "用于进程本身；读写都经过每个 rank {ring} 的中转缓冲"},
             {}},

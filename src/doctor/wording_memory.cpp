@@ -391,17 +391,29 @@ constexpr std::array wordings = {
     Wording{"own-layout-with-offload",
             {"our layout at stage {stage} with these offloads would be {device} of model state a "
              "rank ({terms}; the less where gradients leave at once, the more where they stay) and "
-             "{host} on the host for all ranks ({host_terms}). Offload is not built yet: a rank of "
+             "{host} on the host for all ranks ({host_terms}){nvme}. Offload is not built yet: a "
+             "rank of "
              "ours holds {all}",
              "本引擎在 stage {stage} 及这些卸载下的布局将是：每个 rank 的模型状态 "
              "{device}（{terms}；梯度立即移出时取小值，留在卡上时取大值），所有 rank 合计主机 "
-             "{host}（{host_terms}）。卸载尚未实现：本引擎的每个 rank 持有 {all}"},
+             "{host}（{host_terms}）{nvme}。卸载尚未实现：本引擎的每个 rank 持有 {all}"},
             {}},
+    Wording{"own-layout-nvme-short",
+            {"our layout would put at least {low} on NVMe of a node ({terms}); {limit} are free "
+             "there",
+             "本引擎的布局在每节点 NVMe 上至少需要 {low}（{terms}）；空闲只有 {limit}"},
+            {"free the folder of nvme_path, or offload to cpu",
+             "腾出 nvme_path 所在的文件夹，或卸载到 cpu"}},
 };
 
 constexpr std::array parts = {
     Phrase{"live.besides", {"besides", "除"}},
     Phrase{"live.shards", {" of shards, ", " 的分片外，"}},
+    Phrase{"rest.device", {"device memory of a rank", "每个 rank 的设备内存"}},
+    Phrase{"rest.of", {" of", "，可用"}},
+    Phrase{"rest.fits", {", which fits; ", "，能放下；"}},
+    Phrase{"rest.then", {"; ", "；"}},
+    Phrase{"layout.and-nvme", {", and on NVMe for all ranks", "，所有 rank 合计 NVMe"}},
 };
 
 }  // namespace

@@ -195,10 +195,13 @@ TEST(Answers, OfOurHostMemoryAreTheSameInEveryPhase) {
   const Diagnosis refused =
       ask(run_of_adapters, R"({"stage": 3, "offload_param": {"device": "cpu"}})");
   EXPECT_EQ(refused.underkeel.verdict, Verdict::fails);
-  EXPECT_NE(says(refused, "underkeel-host-without")
-                .find("without `finetuning_type`, `zero_optimization.offload_param.device`"),
-            std::string::npos)
-      << messages(refused);
+  const std::string rest = says(refused, "underkeel-host-without");
+  for (const char* part :
+       {"without `finetuning_type`, `zero_optimization.offload_param.device`, which are not built "
+        "yet, this run would be a full fine-tune at stage 3 without offload: device memory of a "
+        "rank ",
+        " of 84.8 GB (79.0 GiB), which fits; host memory of a node "})
+    EXPECT_NE(rest.find(part), std::string::npos) << rest;
 }
 
 }  // namespace

@@ -197,6 +197,27 @@ TEST(Shortage, AResumeIsToldBesideWhatLivesThereWhereAnythingDoes) {
             std::string::npos);
 }
 
+/// What our layout would have on NVMe is not on the host, and is held against the swap folder of each node.
+TEST(Shortage, WhatOurLayoutHasOnNvmeIsToldThere) {
+  for (const auto& [free_gib, short_count] : {std::pair{1024, 0u}, std::pair{340, 1u}}) {
+    const std::string more = fmt::format(R"(, "swap_free_gib": {})", free_gib);
+    const Diagnosis diagnosis =
+        files_of({llama_33b,
+                  R"("stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/nvme"})",
+                  full_1x2,
+                  {.gpus = 8, .gpu_gib = 40, .host_gib = 559, .more = more}})
+            .diagnose();
+
+    expect_says(diagnosis, "own-layout-with-offload",
+                {"and 0 B - 65.1 GB on the host for all ranks (gradients 0 B - 65.1 GB), and on "
+                 "NVMe for all ranks 390.3 GB (optimizer state 390.3 GB)"});
+    EXPECT_EQ(found(diagnosis, "own-layout-nvme-short").size(), short_count);
+    if (short_count > 0)
+      expect_says(diagnosis, "own-layout-nvme-short",
+                  {"at least 390.3 GB on NVMe of a node", "365.1 GB (340 GiB) are free"});
+  }
+}
+
 /// Shards that lie on the host are no shards of the device.
 TEST(Shortage, GatheredParametersAreToldBesideShardsWhereThereAreAny) {
   const auto window_of = [](const std::string& zero) {
