@@ -63,6 +63,26 @@ std::optional<double> least_between(const Forecast& least, Space space, bool res
   return bytes <= *limit ? std::optional(bytes) : std::nullopt;
 }
 
+/// Whether a row that is not sure to fit needs less of what the run may be short of, and no more of any of it. Where no limit
+/// is passed nothing is known of the device, and it is that.
+bool is_offer(const Alternative& row, const Alternative& given, const Limits& limits) {
+  const auto is_short = [](double bytes, const std::optional<double>& limit) {
+    return limit && bytes > *limit;
+  };
+  const bool host = is_short(given.host_bytes, limits.host);
+  const bool device = is_short(given.device_bytes, limits.device) || (!host && !limits.device);
+  const bool nvme = is_short(given.nvme_bytes.value_or(0), limits.nvme);
+  bool is_better = false, is_worse = false;
+  const auto compare = [&](bool counts, double now, double then) {
+    if (!counts || amount(now) == amount(then)) return;
+    (then < now ? is_better : is_worse) = true;
+  };
+  compare(device, given.device_bytes, row.device_bytes);
+  compare(host, given.host_bytes, row.host_bytes);
+  compare(nvme, given.nvme_bytes.value_or(0), row.nvme_bytes.value_or(0));
+  return is_better && !is_worse;
+}
+
 /// What an evaluation may take at once: as many sequences as given, and one, first, where those may not fit.
 std::vector<std::int64_t> evaluation_batches(const MemoryCase& memory, const Inputs& inputs) {
   const std::int64_t given = memory.run.evaluation_batch;
@@ -140,6 +160,13 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const 
         rows.push_back(std::move(row));
       }
   }
+  const Forecast now = forecast_of(memory);
+  Alternative run{.device_bytes = peak_of(now, Space::device, memory.resumes),
+                  .host_bytes = peak_of(now, Space::host, memory.resumes)};
+  if (const auto& nvme = now.at(Phase::step, Space::nvme)) run.nvme_bytes = nvme->high();
+  std::erase_if(rows, [&](const Alternative& row) {
+    return row.changes > 0 && row.verdict == Verdict::unknown && !is_offer(row, run, memory.limits);
+  });
   // What runs first, the smallest change first, among equals the one that leaves most room.
   const auto rank = [](Verdict verdict) {
     return verdict == Verdict::runs ? 0 : verdict == Verdict::unknown ? 1 : 2;

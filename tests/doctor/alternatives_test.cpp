@@ -179,6 +179,42 @@ TEST(Changes, OfTheConfigHoldForBothEngines) {
   EXPECT_TRUE(found(ask(stage_2, {change}, ""), "changes-without-run-file").empty());
 }
 
+/// Of what is not sure to fit only what needs less of the space that is short, or of the device where no machine is known.
+TEST(Alternatives, LeaveOutRowsThatMayFitAndNeedMore) {
+  Files unknown;
+  unknown.write("model.json", model_json(small_model));
+  unknown.write("train.yaml", run_text("per_device_train_batch_size: 4\n"));
+  Files short_of_host;
+  short_of_host.write("model.json", model_json(qwen_32b));
+  short_of_host.write("ds_config.json", config_text(R"("stage": 3)"));
+  short_of_host.write("train.yaml",
+                      "stage: sft\ndo_train: true\ndataset: data\nfinetuning_type: lora\n"
+                      "lora_rank: 8\nbf16: true\nlearning_rate: 1.0e-4\ncutoff_len: 1024\n"
+                      "per_device_train_batch_size: 1\n");
+  short_of_host.write("hardware.json",
+                      R"({"gpus_per_node": 2, "gpu_mem_gib": 48, "host_ram_gib": 64})");
+  const auto most_of = [](const Diagnosis& diagnosis, Space space) {
+    double most = 0;
+    for (std::size_t p = 0; p < phase_count; ++p)
+      if (const auto& holding = diagnosis.deepspeed.at(static_cast<Phase>(p), space);
+          holding && static_cast<Phase>(p) != Phase::resume)
+        most = std::max(most, holding->high_without(rounding_term));
+    return most;
+  };
+  for (const auto& [files, space] :
+       {std::pair{&unknown, Space::device}, std::pair{&short_of_host, Space::host}}) {
+    const Diagnosis diagnosis = files->diagnose();
+    ASSERT_EQ(diagnosis.deepspeed.verdict, Verdict::unknown) << messages(diagnosis);
+    for (const Alternative& row : diagnosis.alternatives) {
+      if (row.engine != Engine::deepspeed || row.changes == 0 || row.verdict != Verdict::unknown)
+        continue;
+      EXPECT_LT(space == Space::device ? row.device_bytes : row.host_bytes,
+                most_of(diagnosis, space))
+          << row.words;
+    }
+  }
+}
+
 TEST(Changes, MayNameAnotherConfig) {
   Files files;
   files.write("model.json", model_json(llama_7b));
