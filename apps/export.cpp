@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "command.h"
 #include "io/faults.h"
@@ -44,6 +45,7 @@ Result<void> run(const Words& words) {
   request.max_shard_bytes = max_shard_bytes;
   UK_TRY(files, io::file_system_from_environment());
   UK_TRY(report, train::export_checkpoint(*files, request));
+  if (!report.note.empty()) log(LogLevel::warning, report.note);
   fmt::print("exported {} to {}\n", report.from, request.into);
   fmt::print("{} parameters in {} tensors, {}{}, {} in {} {}\n",
              format_count(report.parameter_count), format_count(report.tensor_count),
@@ -64,7 +66,9 @@ void add_export(CLI::App& app, Chosen& chosen) {
       "export", "Write a Hugging Face folder from a checkpoint, tensor by tensor.");
   command
       ->add_option("CHECKPOINT", words->request.from,
-                   "checkpoint, output folder (its newest checkpoint is taken) or model folder")
+                   "checkpoint, output folder (the model that it holds itself, with "
+                   "load_best_model_at_end the best one; of a run that has not ended its newest "
+                   "checkpoint) or model folder")
       ->required();
   command->add_option("OUT", words->request.into, "folder to write; must not be there yet")
       ->required();

@@ -16,6 +16,7 @@
 #include "run_arguments.h"
 #include "spec/hardware_spec.h"
 #include "train/known_template.h"
+#include "train/output_model.h"
 
 namespace underkeel::apps {
 
@@ -77,6 +78,15 @@ Result<void> choose_template(train::GenerateRequest& request) {
   return {};
 }
 
+/// Where a newer checkpoint than the model of an output folder stands in it, says so.
+Result<void> tell_which_model(const std::filesystem::path& model) {
+  io::FileSystem files;
+  UK_TRY(folder, train::folder_to_generate_from(model));
+  UK_TRY(found, train::model_of_output(files, folder));
+  if (!found.note.empty()) log(LogLevel::warning, found.note);
+  return {};
+}
+
 Result<void> run(train::GenerateRequest request, const std::string& memory_text) {
   UK_TRY_VOID(choose_template(request));
   const spec::HardwareSpec machine = spec::this_machine();
@@ -101,7 +111,7 @@ Result<void> run(train::GenerateRequest request, const std::string& memory_text)
                                 format_bytes(allowed.allowed_bytes)),
                     request.model.string(), change_that_fits(allowed, memory));
     log(LogLevel::info, fmt::format("memory: {}{}", format_bytes(memory.arena_bytes), cache));
-    return {};
+    return tell_which_model(request.model);
   };
   bool begun = false;
   const auto print = [&](std::string_view text) {
@@ -139,7 +149,11 @@ void add_generate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "generate", "Continue a text with a model folder, a checkpoint or an output folder.");
   command
-      ->add_option("MODEL", request->model, "Hugging Face folder, or hub name in the local cache")
+      ->add_option(
+          "MODEL", request->model,
+          "Hugging Face folder, checkpoint, output folder (the model that it holds itself, with "
+          "load_best_model_at_end the best one; of a run that has not ended its newest "
+          "checkpoint), or hub name in the local cache")
       ->required();
   command->add_option("--prompt", request->prompt, "text to continue")->required();
   command->add_option("--template", request->template_name,

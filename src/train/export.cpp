@@ -16,6 +16,7 @@
 #include "spec/model_spec.h"
 #include "train/expected_tensors.h"
 #include "train/model_source.h"
+#include "train/output_model.h"
 #include "train/side_files.h"
 
 namespace underkeel::train {
@@ -35,6 +36,7 @@ struct Source {
   std::string folder;
   std::map<std::string, Place> weights;  // by Hugging Face name
   std::map<std::string, Place> masters;
+  std::string note;  // for the user
 
   /// The master copy is the exact value; the weights are it, rounded.
   const Place* find(const std::string& name) const {
@@ -63,7 +65,7 @@ Source source_of(const io::FoundCheckpoint& checkpoint) {
   return source;
 }
 
-Result<Source> source_of(const io::ModelFiles& model) {
+Source source_of(const io::ModelFiles& model) {
   Source source{.folder = model.folder};
   for (const io::SafetensorsHeader& file : model.files)
     for (const io::TensorEntry& entry : file.tensors) {
@@ -85,10 +87,17 @@ Result<Source> open_source(io::FileSystem& files, const std::string& from) {
     UK_TRY(manifest, io::read_manifest(files, from));
     return source_of(io::FoundCheckpoint{from, std::move(manifest)});
   }
-  UK_TRY(newest, io::newest_complete(files, from));
-  if (newest) return source_of(*newest);
+  UK_TRY(found, model_of_output(files, from));
+  // The same weights, with their master copy where one was saved.
+  if (found.checkpoint) {
+    Source source = source_of(*found.checkpoint);
+    source.note = std::move(found.note);
+    return source;
+  }
   UK_TRY(model, io::open_model_files(files, from));
-  return source_of(model);
+  Source source = source_of(model);
+  source.note = std::move(found.note);
+  return source;
 }
 
 Result<void> check_place(const Place& place, const spec::Parameter& parameter) {
@@ -239,7 +248,8 @@ Result<ExportReport> export_checkpoint(io::FileSystem& files, const ExportReques
   // A model folder, as it is loaded for training: two copies of a tied head have to be equal.
   if (!files.exists(io::join_path(source.folder, io::manifest_file)))
     UK_TRY_VOID(check_weights(files, source.folder, model));
-  ExportReport report{.from = source.folder, .from_master = !source.masters.empty()};
+  ExportReport report{
+      .from = source.folder, .note = source.note, .from_master = !source.masters.empty()};
   const auto stored = source.weights.find(parameters.front().name);
   report.type = request.type.value_or(stored == source.weights.end() ? model.stored_type
                                                                      : stored->second.type);

@@ -13,7 +13,7 @@
 namespace underkeel::train {
 
 struct ExportRequest {
-  /// A checkpoint, an output folder (its newest complete checkpoint), or a model folder.
+  /// A checkpoint, an output folder (the model that it holds; see model_of_output()), or a model folder.
   std::string from;
   std::string into;           // must not be there yet, or be empty
   std::optional<DType> type;  // f32, bf16 or f16; none: as the weights are stored
@@ -22,6 +22,7 @@ struct ExportRequest {
 
 struct ExportReport {
   std::string from;  // the folder that was read
+  std::string note;  // of OutputModel: another model is newer
   DType type = DType::f32;
   bool from_master = false;  // values are those of the f32 master copy
   std::int64_t file_count = 0;

@@ -25,6 +25,7 @@
 #include "train/checkpoint_source.h"
 #include "train/expected_tensors.h"
 #include "train/model_source.h"
+#include "train/output_model.h"
 
 namespace underkeel::train {
 
@@ -145,7 +146,7 @@ GenerationMemory memory_of(const plan::Plan& plan, const Lengths& lengths) {
 Result<std::string> folder_to_generate_from(const std::filesystem::path& model) {
   io::FileSystem files;
   UK_TRY(folder, spec::find_model_folder(model.string()));
-  if (files.exists(io::join_path(folder.string(), "config.json"))) return folder.string();
+  if (holds_a_model(files, folder.string())) return folder.string();
   UK_TRY(newest, io::newest_complete(files, folder.string()));
   return newest ? newest->folder : folder.string();
 }

@@ -109,6 +109,55 @@ TEST_F(Export, TakesTheNewestCheckpointOfAnOutputFolder) {
   EXPECT_EQ(report.from, newest);
 }
 
+// As load_best_model_at_end leaves it: the model of an older checkpoint, beside the newest one.
+TEST_F(Export, OfAnOutputFolderIsTheModelThatItHoldsWithItsMasterCopy) {
+  const std::string best = test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 4);
+  const std::string newest =
+      test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 12, 0.5f);
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"})
+    std::filesystem::copy_file(std::filesystem::path(best) / name, folder_ / "run" / name);
+
+  const ExportReport report = run({.from = (folder_ / "run").string(), .type = DType::f32});
+
+  EXPECT_EQ(report.from, best);
+  EXPECT_TRUE(report.from_master);
+  EXPECT_THAT(report.note, HasSubstr("that of " + best + " (the best one"));
+  EXPECT_THAT(report.note, HasSubstr("name " + newest + " for that one"));
+  const auto tensors = exported();
+  EXPECT_EQ(tensors.at("model.embed_tokens.weight").as_f32()[97], test::made_value(0, 97));
+}
+
+TEST_F(Export, OfAnOutputFolderWhoseModelIsThatOfNoCheckpointIsThatModelAndSaysSo) {
+  const std::string other = test::make_checkpoint(folder_ / "gone", test::tiny_model_json(), 4);
+  const std::string newest =
+      test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 12, 0.5f);
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"})
+    std::filesystem::copy_file(std::filesystem::path(other) / name, folder_ / "run" / name);
+
+  const ExportReport report = run({.from = (folder_ / "run").string()});
+
+  EXPECT_EQ(report.from, (folder_ / "run").string());
+  EXPECT_FALSE(report.from_master);
+  EXPECT_THAT(report.note, HasSubstr("that of no checkpoint which stands there"));
+  EXPECT_THAT(report.note, HasSubstr("name " + newest));
+  const auto tensors = exported();
+  EXPECT_EQ(tensors.at("model.embed_tokens.weight").as_f32()[97],
+            to_f32(to_bf16(test::made_value(0, 97))));
+}
+
+TEST_F(Export, OfAnOutputFolderWithTheModelOfItsNewestCheckpointHasNothingToSay) {
+  test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 4, 0.5f);
+  const std::string newest = test::make_checkpoint(folder_ / "run", test::tiny_model_json(), 12);
+  for (const char* name : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(std::filesystem::path(newest) / name, folder_ / "run" / name);
+
+  const ExportReport report = run({.from = (folder_ / "run").string()});
+
+  EXPECT_EQ(report.from, newest);
+  EXPECT_TRUE(report.from_master);
+  EXPECT_EQ(report.note, "");
+}
+
 TEST_F(Export, CopiesTheTokenizer) {
   run({});
 

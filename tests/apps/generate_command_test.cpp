@@ -8,6 +8,8 @@
 
 #include "apps/command_line.h"
 #include "support/case.h"
+#include "support/places.h"
+#include "support/program.h"
 
 namespace underkeel::test {
 namespace {
@@ -53,6 +55,41 @@ TEST_F(GenerateCommand, TakesTheTemplateOfTheRunThatSavedTheFolder) {
   EXPECT_THAT(plain.out, StartsWith("Ahoy"));
   EXPECT_THAT(plain.error, Not(HasSubstr("template")));
   EXPECT_NE(plain.out, named.out);
+}
+
+// A newer checkpoint beside the model, and settings without weights: what is read is told and is a model.
+TEST_F(GenerateCommand, TakesTheModelThatAnOutputFolderHoldsElseTheNewestCheckpoint) {
+  train("");
+  const Ran of_model = generate_few(made_.output);
+  train("max_steps=3 learning_rate=1 overwrite_output_dir=false output_dir=" +
+        (made_.folder / "longer").string());
+  const auto longer = made_.folder / "longer";
+  std::filesystem::copy_file(made_.output / "model.safetensors", longer / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+
+  const Ran held = generate_few(longer);
+  EXPECT_EQ(held.out, of_model.out);
+  EXPECT_THAT(held.error, HasSubstr("not that of the newest checkpoint: name " +
+                                    (longer / "checkpoint-3").string()));
+  EXPECT_THAT(of_model.error, Not(HasSubstr("newest checkpoint")));
+
+  std::filesystem::remove(longer / "model.safetensors");
+  const Ran newest = generate_few(longer);
+  EXPECT_EQ(newest.exit_code, 0) << newest.error;
+  EXPECT_EQ(newest.out, generate_few(longer / "checkpoint-3").out);
+}
+
+// In one file, as a terminal shows them.
+TEST_F(GenerateCommand, EndsItsLineBeforeTheLogGoesOn) {
+  train("");
+
+  const Ended ended =
+      run_program({test::in_build("apps/underkeel"), "generate", made_.output.string(), "--prompt",
+                   "Ahoy", "--template", "none", "--max-new-tokens", "6"});
+
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              testing::ContainsRegex("\n[^\n]*info [^\n]*prompt tokens in [^\n]*\n$"));
 }
 
 TEST_F(GenerateCommand, TakesTheRunsSystemTextUnlessAnotherIsGiven) {
