@@ -89,6 +89,7 @@ Result<void> RankLoop::run() {
   if (is_first() && !job_.resume) UK_TRY_VOID(leave_earlier_run(files_, job_.output()));
   if (job_.resume) {
     step_ = job_.resume->progress.step;
+    first_step_ = step_;
     saver_->resumed_at(step_);
     position_ = job_.resume->progress.position;
     overflows_.resume(job_.resume->progress);
@@ -112,7 +113,7 @@ Result<void> RankLoop::train_steps() {
     if (step_ > 0 && saver_->last_step() != step_) UK_TRY_VOID(saver_->begin(progress_of_run()));
     UK_TRY_VOID(saver_->end());
     UK_TRY_VOID(log_.stopped("signal"));
-    UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
+    UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_, has_trained()));
     progress_.end();
     if (saver_->error()) return tl::unexpected(*saver_->error());
     return fail(
@@ -133,7 +134,7 @@ Result<void> RankLoop::finish() {
   if (job_.run.evaluation.at_end && last_evaluated_step_ != step_) UK_TRY_VOID(evaluate());
   UK_TRY_VOID(executor_->check_guards());
   progress_.end();
-  UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_));
+  UK_TRY_VOID(write_memory_report(control_, files_, job_.output(), *memory_, has_trained()));
   if (saver_->error()) return tl::unexpected(*saver_->error());
   if (!is_first()) return {};
   const bool has_model = job_.run.zero.gather_weights_on_save;

@@ -152,11 +152,14 @@ std::string join_memory_reports(const std::vector<std::string>& parts) {
 }
 
 Result<void> write_memory_report(comm::Communicator& control, io::FileSystem& files,
-                                 const std::string& output, const MemoryReport& report) {
+                                 const std::string& output, const MemoryReport& report,
+                                 bool has_trained) {
   UK_TRY(own, report.to_lines());
   UK_TRY(parts, control.all_gather_text(own));
   if (control.rank() != 0) return {};
-  return files.write_text_durably(io::join_path(output, "memory.json"), join_memory_reports(parts));
+  const std::string path = io::join_path(output, "memory.json");
+  if (!has_trained && files.exists(path)) return {};
+  return files.write_text_durably(path, join_memory_reports(parts));
 }
 
 }  // namespace underkeel::train

@@ -74,10 +74,12 @@ class MemoryReport {
   std::size_t open_count_ = 0;  // the last so many events belong to the running phase
 };
 
-/// Gathers all ranks' parts and writes `memory.json` on rank 0. Every rank must call it.
+/// Gathers all ranks' parts and writes `memory.json` on rank 0. Every rank must call it. Without `has_trained`, where
+/// the run was at its last step before it began, one that stands there stays: it is of the run that trained.
 /// Errors: peer_lost; those of the files.
 Result<void> write_memory_report(comm::Communicator& control, io::FileSystem& files,
-                                 const std::string& output, const MemoryReport& report);
+                                 const std::string& output, const MemoryReport& report,
+                                 bool has_trained);
 
 /// memory.json from to_lines() of every rank.
 std::string join_memory_reports(const std::vector<std::string>& parts);

@@ -73,6 +73,7 @@ class RankLoop {
   std::string how_to_go_on() const;  // after a stop
   bool follows_plateau() const;
   double rate() const;
+  bool has_trained() const { return step_ > first_step_; }  // not only resumed
   void show(const StepRecord& record, bool is_logged);
   Result<std::vector<double>> exchange(std::initializer_list<double> own);
 
@@ -86,6 +87,7 @@ class RankLoop {
   std::unique_ptr<exec::Executor> executor_;
 
   std::int64_t step_ = 0;
+  std::int64_t first_step_ = 0;  // where it was resumed
   data::DataPosition position_;
   std::int64_t samples_seen_ = 0;
   std::int64_t last_evaluated_step_ = -1;

@@ -280,17 +280,30 @@ Result<void> RunLog::loaded(std::int64_t bytes, double elapsed_s) {
   return events_->append(line.add("bytes", bytes).add("elapsed_s", elapsed_s));
 }
 
+std::optional<LogEntry> RunLog::summary_that_stands() const {
+  const std::string file = path("trainer_state.json");
+  if (!files_->exists(file)) return std::nullopt;
+  const auto text = files_->read_text(file, log_limit_bytes);
+  if (!text) return std::nullopt;
+  const auto former = TrainerState::from_json(*text, file);
+  if (!former || former->step != state_.step) return std::nullopt;
+  for (const LogEntry& entry : former->history)
+    if (entry.kind == Kind::summary && entry.step == state_.step) return entry;
+  return std::nullopt;
+}
+
 Result<void> RunLog::finish(std::int64_t samples) {
   if (!options_.is_writer) return {};
   state_.elapsed_s = elapsed_s();
   const auto steps = static_cast<double>(state_.step);
-  const LogEntry summary{.kind = Kind::summary,
-                         .step = state_.step,
-                         .epoch = state_.epoch,
-                         .values = {state_.flops, state_.step > 0 ? state_.loss_sum / steps : 0,
-                                    rounded(state_.elapsed_s, 4),
-                                    per_second(static_cast<double>(samples), state_.elapsed_s),
-                                    per_second(steps, state_.elapsed_s)}};
+  const LogEntry own{.kind = Kind::summary,
+                     .step = state_.step,
+                     .epoch = state_.epoch,
+                     .values = {state_.flops, state_.step > 0 ? state_.loss_sum / steps : 0,
+                                rounded(state_.elapsed_s, 4),
+                                per_second(static_cast<double>(samples), state_.elapsed_s),
+                                per_second(steps, state_.elapsed_s)}};
+  const LogEntry summary = state_.step > first_step_ ? own : summary_that_stands().value_or(own);
   state_.history.push_back(summary);
   summary_ = summary;
   UK_TRY_VOID(log_line(summary));

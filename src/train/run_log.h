@@ -108,7 +108,8 @@ class RunLog {
 
   /// The run made all its steps: results, state and plots. `samples` over all epochs. An evaluation
   /// of the last step, before or after, goes into eval_results.json; one that comes after is no part
-  /// of log_history, as LLaMA-Factory has it.
+  /// of log_history, as LLaMA-Factory has it. Where nothing was trained since a resume, the figures of the run that did
+  /// stay.
   Result<void> finish(std::int64_t samples);
   /// The run ended early and goes on later; plots and an event with `reason` only.
   Result<void> stopped(const std::string& reason);
@@ -126,6 +127,8 @@ class RunLog {
   Result<void> log_line(const LogEntry& entry);
   Result<void> drop_lines_after(std::int64_t step);
   Result<void> write_results();
+  /// Of the run that came to this step, from trainer_state.json of the output folder.
+  std::optional<LogEntry> summary_that_stands() const;
   Result<void> write_plots();
   std::string path(std::string_view name) const { return io::join_path(output_, name); }
   Result<void> write_named_numbers(std::string_view name,

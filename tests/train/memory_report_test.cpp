@@ -163,7 +163,7 @@ TEST(MemoryReport, RankZeroWritesThePartsOfAllRanks) {
       io::FileSystem files;
       value_of(report.begin(MemoryPhase::resume, end->rank()));
       value_of(report.end());
-      value_of(write_memory_report(*end, files, output.path(), report));
+      value_of(write_memory_report(*end, files, output.path(), report, true));
     });
   for (auto& rank : ranks) rank.join();
 
@@ -176,6 +176,26 @@ TEST(MemoryReport, RankZeroWritesThePartsOfAllRanks) {
     EXPECT_EQ(root.at("ranks").at(static_cast<std::size_t>(rank)).at("rank"), rank);
     EXPECT_EQ(root.at("events").at(static_cast<std::size_t>(rank)).at("step"), rank);
   }
+}
+
+TEST(MemoryReport, OfARunThatTrainedStaysWhenItsCommandIsGivenAgain) {
+  const test::TemporaryFolder output;
+  const auto control = comm::make_single();
+  io::FileSystem files;
+  Made made;
+  const auto write = [&](std::int64_t step, bool has_trained) {
+    MemoryReport report(made.plan, made.source(), {});
+    value_of(report.begin(MemoryPhase::save, step));
+    value_of(report.end());
+    value_of(write_memory_report(*control, files, output.path(), report, has_trained));
+    std::ifstream file(output / "memory.json");
+    return json::parse(file).at("events").at(0).at("step").get<std::int64_t>();
+  };
+
+  EXPECT_EQ(write(1, false), 1) << "where none stands it is written";
+  EXPECT_EQ(write(2, true), 2);
+  EXPECT_EQ(write(3, false), 2);
+  EXPECT_EQ(write(4, true), 4);
 }
 
 class MemoryOfRanks : public testing::TestWithParam<int> {};
@@ -211,7 +231,7 @@ TEST_P(MemoryOfRanks, ARealStepStaysWithinThePlanAndNearIt) {
         test::inputs_of(golden.batch, world_size * golden.batch.trained_count())));
     value_of(rank.executor.run(SegmentKind::update, {}));
     value_of(rank.executor.drain());
-    value_of(write_memory_report(rank.control, files, output.path(), report));
+    value_of(write_memory_report(rank.control, files, output.path(), report, true));
   });
 
   std::ifstream file(output / "memory.json");

@@ -237,6 +237,26 @@ TEST_F(RunLogTest, ALineThatAKilledProcessLeftHalfWrittenIsWrittenOver) {
   }
 }
 
+TEST_F(RunLogTest, ARunThatWasResumedAtItsLastStepLeavesTheResultsOfTheOneThatTrained) {
+  std::string checkpoint;
+  {
+    RunLog log = begun(options());
+    steps(log, 1, 6);
+    checkpoint = log.state().to_json();
+    value_of(log.finish(12));
+  }
+  const std::string trained = test::read_text(output_ / "train_results.json");
+
+  RunLog log =
+      begun(options(),
+            ResumePoint{.folder = "out/checkpoint-6",
+                        .state = value_of(TrainerState::from_json(checkpoint, "checkpoint-6"))});
+  value_of(log.finish(0));
+
+  EXPECT_EQ(test::read_text(output_ / "train_results.json"), trained);
+  EXPECT_THAT(trained, testing::Not(testing::HasSubstr("samples_per_second\": 0.0")));
+}
+
 TEST_F(RunLogTest, ALineThatCannotBeWrittenIsAnErrorAndTheNextOneFollowsTheLastWhole) {
   const auto rules = value_of(io::parse_fault_rules(
       "short:call=write,path=events,at=3,bytes=7;fail:call=write,path=events,at=4,error=ENOSPC"));
