@@ -12,6 +12,7 @@
 #include "report/json_scalars.h"
 #include "report/memory_file.h"
 #include "report/plain_file.h"
+#include "spec/named_file.h"
 
 namespace underkeel::report {
 
@@ -79,7 +80,9 @@ RunFolder::RunFolder(io::FileSystem& files, std::string folder)
 
 Result<RunFolder> RunFolder::open(io::FileSystem& files, const std::string& folder) {
   UK_TRY(stat, files.stat(folder));
-  if (!stat) return fail(ErrorCode::not_found, "there is no such folder", folder);
+  if (!stat)
+    return fail(ErrorCode::not_found, "there is no such folder", folder,
+                spec::where_to_look(folder));
   if (stat->kind != io::FileKind::folder)
     return fail(ErrorCode::bad_file, "not a folder", folder,
                 "give the output folder of a run; a run file goes behind --plan");

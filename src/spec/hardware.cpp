@@ -14,8 +14,8 @@
 #include "spec/cgroup.h"
 #include "spec/fields.h"
 #include "spec/hardware_spec.h"
+#include "spec/named_file.h"
 #include "spec/run_config.h"
-#include "spec/text_file.h"
 #include "spec/yaml_reader.h"
 
 namespace underkeel::spec {
@@ -139,7 +139,7 @@ int allowed_cores() {
 }  // namespace
 
 Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
-  UK_TRY(text, read_text_file(file));
+  UK_TRY(text, read_named_file(file));
   UK_TRY(root, read_yaml(text, file.string()));
   if (root.kind != ValueKind::mapping)
     return fail(ErrorCode::bad_file,

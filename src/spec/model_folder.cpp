@@ -38,8 +38,8 @@ bool is_name_part(std::string_view part) {
 /// "org/name".
 bool is_hub_name(std::string_view text) {
   const auto slash = text.find('/');
-  return slash != std::string_view::npos && is_name_part(text.substr(0, slash)) &&
-         is_name_part(text.substr(slash + 1));
+  if (slash == std::string_view::npos) return is_name_part(text);  // the oldest have no owner: gpt2
+  return is_name_part(text.substr(0, slash)) && is_name_part(text.substr(slash + 1));
 }
 
 /// The snapshot that refs/main names; empty when the cache does not have one.
@@ -71,7 +71,8 @@ Result<fs::path> find_model_folder(std::string_view name_or_path) {
                                                  fs::current_path().string())
                                    : "");
   std::string folder_name = fmt::format("models--{}", name_or_path);
-  folder_name.replace(folder_name.find('/'), 1, "--");
+  if (const auto slash = folder_name.find('/'); slash != std::string::npos)
+    folder_name.replace(slash, 1, "--");
   const fs::path repository = hub_cache() / folder_name;
   const fs::path snapshot = snapshot_in(repository);
   if (!snapshot.empty()) return snapshot;

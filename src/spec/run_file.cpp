@@ -6,6 +6,7 @@
 
 #include "spec/examine_run.h"
 #include "spec/json_reader.h"
+#include "spec/named_file.h"
 #include "spec/run_keys.h"
 #include "spec/run_overrides.h"
 #include "spec/run_sections.h"
@@ -223,7 +224,7 @@ Result<RunReadout> examine_run_text(std::string_view text, const std::filesystem
 Result<RunConfig> read_run_file(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides,
                                 const std::optional<WorldSize>& world) {
-  UK_TRY(text, read_text_file(file));
+  UK_TRY(text, read_named_file(file));
   UK_TRY(readout, examine_run_text(text, file, overrides, world));
   if (!readout.problems.empty()) return tl::unexpected(readout.problems.to_error(file.string()));
   return std::move(readout.run);

@@ -10,6 +10,8 @@
 #include "base/units.h"
 #include "support/case.h"
 #include "support/model_folder.h"
+#include "support/temporary_folder.h"
+#include "support/text_files.h"
 
 namespace underkeel {
 namespace {
@@ -309,6 +311,25 @@ TEST(CommandLine, ExportNeedsTheSameMemoryForTwoLayersAndForSixteen) {
 
   // 16 layers have 4.5 times the weights of the checkpoint: 2.4 MB of master copies against 0.4.
   EXPECT_NEAR(static_cast<double>(sixteen), static_cast<double>(two), double{mebibyte});
+}
+
+// Where a path that was given is not there, what to do is told.
+TEST(CommandLine, OfAPathThatIsNotThereSaysWhereToLook) {
+  const test::TemporaryFolder folder;
+  test::write_text(folder / "finetune.yaml", "stage: pt\n");
+  for (const auto& [words, fix] : std::vector<std::pair<std::string, std::string>>{
+           {"plan nothere-at-all.yaml", "paths count from the working folder, "},
+           {"train nothere-at-all.yaml", "paths count from the working folder, "},
+           {"plan " + (folder / "finetun.yaml").string(),
+            "the nearest that is there: " + (folder / "finetune.yaml").string()},
+           {"plan examples/tiny/finetune.yaml --hardware /nope/none/here.yaml",
+            "look at the path: of its folders / is there"},
+           {"report /nope/none", "look at the path: of its folders / is there"}}) {
+    const Ran ran = run_underkeel(words);
+
+    EXPECT_EQ(ran.exit_code, 2) << words;
+    EXPECT_THAT(ran.error, HasSubstr("\ntry:   " + fix)) << words;
+  }
 }
 
 }  // namespace

@@ -75,6 +75,19 @@ TEST_F(ModelFolder, SaysHowToDownloadAHubNameThatIsNotThere) {
   EXPECT_EQ(folder.error().fix, "hf download org/absent");
 }
 
+TEST_F(ModelFolder, LooksForAHubNameWithoutAnOwnerInTheCacheToo) {
+  write("hub/models--gpt-tiny/refs/main", "f00");
+  write("hub/models--gpt-tiny/snapshots/f00/config.json", tiny_llama);
+
+  EXPECT_TRUE(find_model_folder("gpt-tiny").has_value());
+  const auto absent = find_model_folder("gpt-absent");
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_EQ(absent.error().what,
+            "`gpt-absent` is neither a folder nor in the local Hugging Face cache");
+  EXPECT_EQ(absent.error().where, (root_ / "hub/models--gpt-absent").string());
+  EXPECT_EQ(absent.error().fix, "hf download gpt-absent");
+}
+
 TEST_F(ModelFolder, NeverFollowsAReferenceOutOfTheCache) {
   write("hub/models--org--evil/refs/main", "../../../..");
 
