@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/log.h"
 #include "command.h"
 #include "io/file.h"
 #include "output_page.h"
@@ -134,12 +135,31 @@ Result<void> serve(const Words& words, Watched& watched) {
   return {};
 }
 
+/// Beside a run the plan that the run had: it knew the data. Where they cannot be read any more, the plan without them.
+Result<Planned> plan_beside(const Words& words) {
+  if (words.folder.empty() || words.plan.data) return make_planned(words.plan);
+  PlanWords with_data = words.plan;
+  with_data.data = true;
+  Result<Planned> made = make_planned(with_data);
+  if (made) return made;
+  UK_TRY(without, make_planned(words.plan));
+  // A plan that does not fit tells so itself, whatever the data are.
+  if (made.error().code != ErrorCode::does_not_fit)
+    fmt::print(
+        "note: the data were not read, so that samples count as cutoff_len long; the plan of the "
+        "run, which read them, may be smaller (--data: {})\n",
+        made.error().what);
+  return without;
+}
+
 Result<void> run(Words& words) {
   UK_TRY_VOID(part_words(words));
   io::FileSystem files;
   report::Page page{.title = title_of(words), .made = maker(), .is_live = words.watch};
+  Result<void> fits;
   if (!words.run_file.empty()) {
-    UK_TRY(made, make_planned(words.plan));
+    UK_TRY(made, plan_beside(words));
+    fits = check_fits(made);
     const report::ShownRun shown = report::shown_run(made.plan, made.machine);
     page.plan_json = plan_part(made, shown);
     if (!words.trace.empty()) {
@@ -154,6 +174,7 @@ Result<void> run(Words& words) {
     folder = std::move(opened);
   }
   if (words.watch) {
+    if (!fits) log(LogLevel::warning, to_text(fits.error()));
     Watched watched(std::move(*folder), std::move(page));
     return serve(words, watched);
   }
@@ -169,7 +190,7 @@ Result<void> run(Words& words) {
           : (std::filesystem::path(words.folder) / "report.html").lexically_normal().string();
   UK_TRY_VOID(write_page(files, output, report::html_of(page), page_beginning));
   fmt::print("{}: open it in a browser\n", output);
-  return {};
+  return fits;
 }
 
 }  // namespace
@@ -181,7 +202,10 @@ void add_report(CLI::App& app, Chosen& chosen) {
   command->add_option("RUN_FOLDER", words->words,
                       "output folder of a run; with --plan also key=value changes of its run file");
   words->plan.run = add_run_flags(*command);
-  command->add_option("--plan", words->run_file, "run file to plan, as `plan` takes it");
+  command->add_option(
+      "--plan", words->run_file,
+      "run file to plan, as `plan` takes it; beside a run as with --data, where the data "
+      "are there");
   add_plan_flags(*command, words->plan);
   command->add_option("-o,--output", words->output,
                       "the page (report.html, in RUN_FOLDER where one is given)");
@@ -196,7 +220,7 @@ void add_report(CLI::App& app, Chosen& chosen) {
       "address that --watch listens on, in figures (127.0.0.1: this machine alone)");
   command->footer(
       "The page needs no network. A run's folder may be one of this engine, LLaMA-Factory or the "
-      "Trainer.");
+      "Trainer. Of a plan that does not fit the page is written, and the exit code is 2.");
   command->callback([words, &chosen] { chosen.run = [words] { return run(*words); }; });
 }
 

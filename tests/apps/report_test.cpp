@@ -73,6 +73,44 @@ TEST_F(Report, OfAPlanARunAndBoth) {
               HasSubstr("[\"per_device_train_batch_size\",\"1\",\"command line\"]"));
 }
 
+TEST_F(Report, OfAPlanThatDoesNotFitIsWrittenAndSaysSo) {
+  for (const std::string& words : {plan_, run_folder() + " " + plan_}) {
+    std::filesystem::remove(page());
+
+    const Ran ran = report(words + " --memory device=1MiB -o " + page());
+
+    EXPECT_EQ(ran.exit_code, 2) << words;
+    EXPECT_THAT(ran.out, HasSubstr("open it in a browser"));
+    EXPECT_THAT(ran.error, HasSubstr("error: ")) << words;
+    EXPECT_THAT(ran.error, HasSubstr("try:")) << words;
+    EXPECT_THAT(read_text(page()), HasSubstr("\"plan\":{")) << words;
+  }
+}
+
+// The run's own plan knew its longest sample.
+TEST_F(Report, OfAPlanBesideARunIsThatOfItsData) {
+  const std::string plan = plan_ + " packing=false";
+  const auto device_bytes = [&] {
+    const std::string text = read_text(page());
+    const std::string key = "\"arena_bytes\":";
+    return std::stoll(text.substr(text.find(key) + key.size()));
+  };
+  EXPECT_EQ(report(plan + " -o " + page()).exit_code, 0);
+  const auto without = device_bytes();
+  EXPECT_EQ(report(plan + " --data -o " + page()).exit_code, 0);
+  const auto with_data = device_bytes();
+
+  const Ran beside = report(run_folder() + " " + plan + " -o " + page());
+
+  EXPECT_EQ(beside.exit_code, 0) << beside.error;
+  EXPECT_EQ(device_bytes(), with_data);
+  EXPECT_NE(without, with_data);
+  const Ran gone = report(run_folder() + " dataset_dir=/nowhere " + plan + " -o " + page());
+  EXPECT_EQ(gone.exit_code, 0) << gone.error;
+  EXPECT_THAT(gone.out, HasSubstr("note: the data were not read"));
+  EXPECT_EQ(device_bytes(), without);
+}
+
 TEST_F(Report, OfARunStandsInItsFolderUnlessAnotherFileIsNamed) {
   const std::string run = run_folder();
   write_text(folder_ / "elsewhere/note", "");
@@ -115,6 +153,7 @@ TEST_F(Report, SaysWhatItLacks) {
     const Ran ran = report(words);
     EXPECT_EQ(ran.exit_code, 2) << words;
     EXPECT_THAT(ran.error, HasSubstr(what)) << words;
+    EXPECT_THAT(ran.error, HasSubstr("\ntry: ")) << words;
   }
 }
 

@@ -41,7 +41,7 @@ function otherPlanRemark(plan, run) {
     const had = run.memory.ranks[0].spaces.find((s) => s.name === space.name);
     if (!had || had.planned === null || had.planned === space.arena_bytes) return [];
     return ["the plan of this page is not the one that the run had: " + bytesText(space.arena_bytes) + " in " + space.name +
-            " here, " + bytesText(had.planned) + " there (" + countText(space.arena_bytes - had.planned) + " bytes apart)"];
+            " here, " + bytesText(had.planned) + " there (" + countText(space.arena_bytes - had.planned) + " bytes apart): it is another run file, or changes, ranks or data (--data) of the run are missing"];
   });
 }
 
