@@ -1,3 +1,5 @@
+#include <cstdio>
+
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -29,6 +31,7 @@ void set_up_logging() {
   const auto logger = spdlog::stderr_color_mt("underkeel");
   logger->set_pattern("%H:%M:%S %^%l%$ %v");
   set_log_sink([logger](LogLevel level, std::string_view line) {
+    std::fflush(stdout);  // where both go into one file, lines stand in the order of their making
     logger->log(level_of(level), "{}", printable_lines(line));
   });
 }
