@@ -85,7 +85,8 @@ TEST(PlanFit, EveryRowIsAcceptedOnADescribedMachine) {
   const Ran ran = run_underkeel(squeezed.fit(" --json"));
 
   ASSERT_EQ(ran.exit_code, 0) << ran.error;
-  for (const Json& row : Json::parse(ran.out)["rows"]) expect_plans_as_said(squeezed, row);
+  const Json told = Json::parse(ran.out);
+  for (const Json& row : told["rows"]) expect_plans_as_said(squeezed, row);
 }
 
 TEST(PlanFit, HasTheShapeThatIsDocumented) {
@@ -188,7 +189,8 @@ TEST(PlanFit, SaysWhatALargerEvaluationBatchNeeds) {
       "device=14MiB");
 
   ASSERT_EQ(ran.exit_code, 0) << ran.error;
-  for (const Json& row : Json::parse(ran.out)["rows"]) {
+  const Json told = Json::parse(ran.out);
+  for (const Json& row : told["rows"]) {
     const Json& choice = row["decisions"].back();
     EXPECT_EQ(choice["subject"], "evaluation batch");
     ASSERT_EQ(choice["alternatives"].size(), 1u);
