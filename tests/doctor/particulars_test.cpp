@@ -125,6 +125,18 @@ TEST(Disk, SaysWhatItDoesNotKnow) {
     EXPECT_FALSE(finding.id.starts_with("deepspeed-disk")) << finding.id;
 }
 
+TEST(OwnLayout, CountsTheBytesThatTheRunsTypesTake) {
+  const std::string full = "finetuning_type: full\n";
+  expect_parts(says(diagnosis_of({.zero = R"("stage": 2)", .yaml = full}), "own-layout"),
+               {"weights 13.5 GB", "optimizer state 10.1 GB", "gradients 1.7 GB"});
+  expect_parts(says(diagnosis_of({.zero = R"("stage": 2)", .yaml = full + "pure_bf16: true\n"}),
+                    "own-layout"),
+               {"weights 13.5 GB", "optimizer state 3.4 GB", "gradients 1.7 GB"});
+  // Without a DeepSpeed config sums over micro-batches are fp32.
+  expect_parts(says(diagnosis_of({.zero = "", .yaml = full}), "own-layout"),
+               {"optimizer state 80.9 GB", "gradients 27.0 GB", "weights 13.5 GB"});
+}
+
 const std::string qlora = "finetuning_type: lora\nlora_rank: 16\nquantization_bit: ";
 
 TEST(QuantisedBase, IsCountedAsItIsHeld) {
