@@ -2,9 +2,12 @@
 
 #include "doctor/doctor.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -118,6 +121,18 @@ doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunCo
   return figures;
 }
 
+/// Whether a default stands in place of a value by which data are read.
+bool misreads_data(const spec::Problems& problems) {
+  constexpr std::string_view keys[] = {
+      "cutoff_len",  "dataset",      "dataset_dir",     "eval_dataset", "mask_history",
+      "max_samples", "mix_strategy", "neat_packing",    "packing",      "interleave_probs",
+      "stage",       "template",     "train_on_prompt", "val_size"};
+  return std::any_of(problems.all().begin(), problems.all().end(), [&](const auto& problem) {
+    const std::string_view key = std::string_view(problem.key).substr(0, problem.key.find(' '));
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  });
+}
+
 /// Reads the run's data into the question, where there are any that can be read, and gives what the length of the run is
 /// counted from. Where they were asked for a finding says what kept them from being read.
 std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inputs,
@@ -138,7 +153,7 @@ std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inpu
   const auto text = spec::read_text_file(inputs.run->path);
   if (!text) return leave("@unread.run");
   auto readout = spec::examine_run_text(*text, inputs.run->path, question.changes);
-  if (!readout) return leave("@unread.refused");
+  if (!readout || misreads_data(readout->problems)) return leave("@unread.refused");
   if (readout->run.data.datasets.empty()) return leave("@unread.names");
   spec::RunConfig& run = readout->run;
   std::error_code status;

@@ -139,6 +139,20 @@ TEST(PlanAndDoctor, SayWhatIsNotJudgedOfAnotherModelsFolder) {
               HasSubstr("没有读取：这里没有分词器"));
 }
 
+TEST(PlanAndDoctor, JudgeNoDataByAValueThatCannotBeRead) {
+  const std::string words = std::string(in_source("examples/tiny/finetune.yaml")) + " cutoff_len=";
+
+  for (const std::string value : {"1", "abc", "100000000"}) {
+    const json told = json::parse(run_underkeel("doctor --json " + words + value).out);
+    for (const json& finding : told["findings"]) {
+      if (finding["severity"] != "error") continue;
+      EXPECT_EQ(finding["key"], "cutoff_len") << finding.dump();
+    }
+  }
+  EXPECT_THAT(finding_of(words + "abc --data", "data-not-read")["message"].get<std::string>(),
+              HasSubstr("the run file is refused"));
+}
+
 TEST(PlanAndDoctor, DropNoDataInSilence) {
   const RunnableCase made = complete_case("tied_head");
   const std::string run = made.run_file.string();
