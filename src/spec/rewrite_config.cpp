@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/byte_order_mark.h"
 #include "spec/json_reader.h"
 #include "spec/model_spec.h"
 
@@ -54,6 +55,8 @@ Result<std::string> rewrite_model_config(std::string_view original_json, DType s
                   fmt::format("config.json cannot name weights of type {}", name_of(stored_type)),
                   "config.json");
   }
+  // Readers of the Hub take no mark.
+  original_json = without_byte_order_mark(original_json);
   UK_TRY(document, read_config(original_json));
   const Value& root = document.root;
 
@@ -74,6 +77,7 @@ Result<std::string> rewrite_model_config(std::string_view original_json, DType s
 
 Result<std::string> set_config_entry(std::string_view config_json, std::string_view key,
                                      std::string_view literal) {
+  config_json = without_byte_order_mark(config_json);
   UK_TRY(document, read_config(config_json));
   std::string text(config_json);
   const Value* value = document.root.find(key);

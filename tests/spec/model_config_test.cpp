@@ -412,6 +412,12 @@ TEST(ModelConfig, KeepsTheWrittenFormWhenTheStoredTypeIsReplaced) {
       "{\n  \"rope_theta\": 1e4,\n  \"torch_dtype\": \"bfloat16\",\n  \"vocab_size\": 8\n}\n");
 }
 
+TEST(ModelConfig, LeavesOutAByteOrderMarkWhichTheHubsReadersRefuse) {
+  EXPECT_EQ(rewrite_model_config("\xEF\xBB\xBF{\"dtype\": \"float16\"}", DType::bf16).value(),
+            "{\"dtype\": \"bfloat16\"}");
+  EXPECT_EQ(set_config_entry("\xEF\xBB\xBF{\"x\": 1}", "x", "2").value(), "{\"x\": 2}");
+}
+
 TEST(ModelConfig, AddsTheStoredTypeInTheSpellingOfTheFile) {
   EXPECT_EQ(rewrite_model_config("{\n  \"rope_theta\": 1e4\n}\n", DType::f32).value(),
             "{\n  \"rope_theta\": 1e4,\n  \"torch_dtype\": \"float32\"\n}\n");
