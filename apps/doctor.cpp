@@ -235,8 +235,8 @@ Result<void> run(const Words& words, int& exit_code) {
                        [&](const spec::ModelSpec& model, const spec::RunConfig& run) {
                          return disk_need(model, run, length_of(run, run.ranks, data));
                        });
-  const std::string text =
-      words.json ? doctor::to_json(diagnosis, language) : doctor::to_text(diagnosis, language);
+  const std::string text = words.json ? doctor::to_json(diagnosis, language)
+                                      : doctor::to_text(diagnosis, language, engine);
   std::fputs(text.c_str(), stdout);
   exit_code = doctor::exit_code_of(diagnosis, engine);
   return {};

@@ -292,6 +292,7 @@ Diagnosis diagnose(const Question& question, const DiskNeed& disk_need) {
 Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding> gathered,
                    const DiskNeed& disk_need) {
   Diagnosis diagnosis{.findings = std::move(gathered)};
+  diagnosis.is_of_run = inputs.run || inputs.deepspeed || inputs.has_unread;
   std::vector<Finding>& findings = diagnosis.findings;
   settle_repeated_keys(inputs, findings);
   settle_loose_json(inputs, findings);

@@ -17,6 +17,7 @@ struct Diagnosis {
   Forecast deepspeed;
   Forecast underkeel;
   std::vector<Alternative> alternatives;
+  bool is_of_run = true;  // else of files and folders alone: there is no run to have a verdict
 };
 
 Diagnosis diagnose(const Question& question);
@@ -24,7 +25,9 @@ Diagnosis diagnose(const Question& question);
 /// 2 when `engine` would fail or a finding is an error for it, else 0.
 int exit_code_of(const Diagnosis& diagnosis, Engine engine);
 
-std::string to_text(const Diagnosis& diagnosis, Language language);
+/// A summary, all findings, and what would fit. `asked`: whose exit code the program ends with.
+std::string to_text(const Diagnosis& diagnosis, Language language,
+                    Engine asked = Engine::underkeel);
 /// {findings: [{id, severity, certainty, engine, file, line, key, message, fix}], engines: {deepspeed: {verdict,
 /// memory: {PHASE: {SPACE: {bytes, low_bytes, high_bytes, margin_bytes, terms: {NAME: bytes}}}}}, underkeel: {...}},
 /// alternatives: [{engine, stage, offload_optimizer, offload_param, recompute, micro_batch, accumulation_steps,

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "doctor/doctor.h"
+#include "doctor/summary.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -164,22 +165,68 @@ std::string table_of(const Diagnosis& diagnosis, Engine engine, Language languag
 
 }  // namespace
 
-std::string to_text(const Diagnosis& diagnosis, Language language) {
+namespace {
+
+/// An error or a warning: two lines or three.
+std::string told(const Finding& finding, Language language) {
+  const std::string severity = fmt::format("severity.{}", name_of(finding.severity));
+  const std::string engine = fmt::format("engine.{}", name_of(finding.engine));
+  const std::string certainty = fmt::format("certainty.{}", name_of(finding.certainty));
+  std::string text =
+      fmt::format("{} ({}, {})  {}\n  {}\n", phrase(severity, language), phrase(engine, language),
+                  phrase(certainty, language), place_of(finding), message_of(finding, language));
+  if (const std::string fix = fix_of(finding, language); !fix.empty())
+    text += fmt::format("  {}{}\n", phrase("fix", language), fix);
+  return text;
+}
+
+/// "12 KEY: " before a note whose file stands in the heading.
+std::string place_in_file(const Finding& finding) {
+  Finding place = finding;
+  place.file.clear();
+  std::string text = place_of(place);
+  if (text.starts_with(':')) text.erase(0, 1);
+  return text.empty() ? text : text + ": ";
+}
+
+/// Notes under one heading for each engine and file: those of both engines first, files as they first come.
+std::string notes_of(const std::vector<Finding>& findings, Language language) {
+  std::vector<const Finding*> left;
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::info) left.push_back(&finding);
+  const auto rank = [](const Finding* each) {
+    return each->engine == Engine::both ? -1 : static_cast<int>(each->engine);
+  };
+  std::stable_sort(left.begin(), left.end(),
+                   [&](const Finding* a, const Finding* b) { return rank(a) < rank(b); });
   std::string text;
-  for (const Finding& finding : diagnosis.findings) {
-    const std::string severity = fmt::format("severity.{}", name_of(finding.severity));
-    const std::string engine = fmt::format("engine.{}", name_of(finding.engine));
-    const std::string certainty = fmt::format("certainty.{}", name_of(finding.certainty));
-    text += fmt::format("{} ({}, {})  {}\n", phrase(severity, language), phrase(engine, language),
-                        phrase(certainty, language), place_of(finding));
-    text += fmt::format("  {}\n", message_of(finding, language));
-    if (const std::string fix = fix_of(finding, language); !fix.empty())
-      text += fmt::format("  {}{}\n", phrase("fix", language), fix);
+  while (!left.empty()) {
+    const Finding& first = *left.front();
+    text += fmt::format("\n{} ({}){}{}\n", phrase("severity.info", language),
+                        phrase(fmt::format("engine.{}", name_of(first.engine)), language),
+                        first.file.empty() ? "" : "  ", printable(first.file, any_length));
+    std::erase_if(left, [&](const Finding* each) {
+      if (each->engine != first.engine || each->file != first.file) return false;
+      const std::string_view certainty =
+          phrase(fmt::format("certainty.{}", name_of(each->certainty)), language);
+      text +=
+          fmt::format("  - {}{}{}\n", place_in_file(*each), message_of(*each, language),
+                      each->certainty == Certainty::exact ? "" : fmt::format(" [{}]", certainty));
+      if (const std::string fix = fix_of(*each, language); !fix.empty())
+        text += fmt::format("    {}{}\n", phrase("fix", language), fix);
+      return true;
+    });
   }
-  for (const auto& [name, forecast] :
-       {std::pair{"deepspeed", &diagnosis.deepspeed}, std::pair{"underkeel", &diagnosis.underkeel}})
-    text += fmt::format("{}: {}\n", phrase(fmt::format("engine.{}", name), language),
-                        phrase(fmt::format("verdict.{}", name_of(forecast->verdict)), language));
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Diagnosis& diagnosis, Language language, Engine asked) {
+  std::string text = summary_of(diagnosis, language, asked);
+  for (const Finding& finding : diagnosis.findings)
+    if (finding.severity != Severity::info) text += "\n" + told(finding, language);
+  text += notes_of(diagnosis.findings, language);
   // What fails for another reason than memory is not cured by the table.
   const auto is_short = [&](const Forecast& forecast, Engine engine) {
     return forecast.verdict != Verdict::runs &&

@@ -41,6 +41,7 @@ std::span<const Wording> run_advice_wordings();
 std::span<const Wording> log_wordings();
 std::span<const Wording> folder_wordings();
 std::span<const Wording> disk_wordings();
+std::span<const Wording> summary_wordings();
 std::span<const Phrase> phrases();
 std::span<const Phrase> memory_phrases();
 std::span<const Phrase> folder_phrases();
@@ -48,6 +49,7 @@ std::span<const Phrase> disk_phrases();
 std::span<const Phrase> run_phrases();
 std::span<const Phrase> run_advice_phrases();
 std::span<const Phrase> log_phrases();
+std::span<const Phrase> summary_phrases();
 
 /// All tables.
 std::vector<std::span<const Wording>> all_wordings();

@@ -26,6 +26,10 @@ class Files {
   Diagnosis diagnose() const {
     Diagnosis diagnosis = doctor::diagnose(question);
     expect_chinese(diagnosis);
+    // Whatever the verdict, the summary knows a finding that decides it.
+    EXPECT_EQ(to_text(diagnosis, Language::english).find("nothing that was given decides it"),
+              std::string::npos)
+        << to_text(diagnosis, Language::english);
     return diagnosis;
   }
 
