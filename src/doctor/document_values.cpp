@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "doctor/document.h"
+#include "doctor/key_values.h"
 #include "spec/fields.h"
 
 namespace underkeel::doctor {
@@ -26,7 +27,9 @@ std::optional<double> number_at(const spec::Value& root, std::string_view path) 
 
 std::optional<std::int64_t> whole_at(const spec::Value& root, std::string_view path) {
   const spec::Value* value = value_at(root, path);
-  const auto whole = value == nullptr ? std::nullopt : spec::to_integer(*value);
+  auto whole = value == nullptr ? std::nullopt : spec::to_integer(*value);
+  if (!whole && value != nullptr && value->kind == spec::ValueKind::text)
+    whole = spelled_whole(value->text);
   return whole && *whole <= most_count && *whole >= -most_count ? whole : std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include "base/nearest_word.h"
 #include "doctor/config_rules.h"
 #include "doctor/key_tables.h"
+#include "doctor/key_values.h"
 #include "spec/fields.h"
 
 namespace underkeel::doctor {
@@ -26,15 +27,6 @@ std::string join_key(std::string_view section, std::string_view key) {
   return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
 }
 
-bool is_in(std::string_view word, std::string_view alternatives) {
-  while (true) {
-    const std::size_t bar = alternatives.find('|');
-    if (word == alternatives.substr(0, bar)) return true;
-    if (bar == std::string_view::npos) return false;
-    alternatives.remove_prefix(bar + 1);
-  }
-}
-
 /// "`none`, `cpu`, `nvme`".
 std::string listed(std::string_view alternatives) {
   std::string text;
@@ -44,56 +36,6 @@ std::string listed(std::string_view alternatives) {
     if (bar == std::string_view::npos) return text;
     alternatives.remove_prefix(bar + 1);
   }
-}
-
-/// What pydantic takes for a truth value.
-bool is_lax_truth(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return is_in(text, "true|false|yes|no|on|off|t|f|y|n|1|0");
-}
-
-/// Digits alone, as pydantic wants a whole number in quotes.
-bool is_plain_digits(std::string_view text) {
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-std::string_view phrase_of(ValueType type) {
-  constexpr std::string_view names[] = {"@truth",  "@whole",   "@number", "@text",
-                                        "@choice", "@mapping", "@list",   "@any"};
-  return names[static_cast<std::size_t>(type)];
-}
-
-enum class Fit { right, quoted, boolean, wrong };
-
-Fit fit_of(const Value& value, ValueType type, bool is_lax) {
-  const bool is_text = value.kind == ValueKind::text;
-  switch (type) {
-    case ValueType::any:
-      return Fit::right;
-    case ValueType::boolean:
-      if (value.kind == ValueKind::boolean) return Fit::right;
-      if (const auto number = spec::to_double(value); number && !is_text)
-        return *number == 0 || *number == 1 ? Fit::right : Fit::wrong;
-      return is_text && is_lax && is_lax_truth(value.text) ? Fit::quoted : Fit::wrong;
-    case ValueType::whole:
-      if (value.kind == ValueKind::number) return spec::to_integer(value) ? Fit::right : Fit::wrong;
-      if (value.kind == ValueKind::boolean && is_lax) return Fit::boolean;
-      return is_text && is_lax && is_plain_digits(value.text) ? Fit::quoted : Fit::wrong;
-    case ValueType::number:
-      if (value.kind == ValueKind::number) return spec::to_double(value) ? Fit::right : Fit::wrong;
-      return is_text && is_lax && spec::parse_double(value.text) ? Fit::quoted : Fit::wrong;
-    case ValueType::text:
-    case ValueType::choice:
-      return is_text ? Fit::right : Fit::wrong;
-    case ValueType::mapping:
-      return value.kind == ValueKind::mapping ? Fit::right : Fit::wrong;
-    case ValueType::list:
-      return value.kind == ValueKind::list ? Fit::right : Fit::wrong;
-  }
-  return Fit::wrong;
 }
 
 class Checker {
@@ -215,13 +157,15 @@ class Checker {
     }
     check_spelling(table, rule, entry);
     const bool is_auto = value.kind == ValueKind::text && value.text == "auto";
+    // A section is looked into; of one that is a word nobody fills anything in.
+    if (is_auto && section.empty() && rule.type == ValueType::mapping)
+      return tell_wrong_type(table.section, rule, entry);
     if (is_auto) return check_auto(table.section, entry);
     if (value.kind == ValueKind::null && rule.fallback == "null") return;
     if (section.empty() && entry.key == "zero_optimization" && value.kind == ValueKind::boolean)
       return tell("zero-as-boolean", Severity::warning, section, entry,
                   {{"found", spec::shown(value)}, {"stage", value.boolean ? "1" : "0"}});
-    const bool is_lax = table.section.reader == Reader::pydantic;
-    const Fit fit = fit_of(value, rule.type, is_lax);
+    const Fit fit = fit_of(value, rule, table.section.reader);
     if (fit == Fit::wrong) return tell_wrong_type(table.section, rule, entry);
     if (fit == Fit::quoted)
       tell("value-quoted", Severity::warning, section, entry,
@@ -273,44 +217,30 @@ class Checker {
 
   void tell_wrong_type(const Section& section, const KeyRule& rule, const spec::Entry& entry) {
     const Value& value = entry.value;
-    std::string does = "@does.uses-as-is";
-    Severity severity = Severity::error;
-    if (section.reader == Reader::pydantic) {
-      does = "@does.rejects";
-    } else if (rule.type == ValueType::boolean) {
-      // Python asks only whether the value is empty.
-      does = "@does.takes-as-true";
-      severity = Severity::warning;
-    } else if (rule.key == "gradient_clipping" || section.reader == Reader::arguments) {
-      does = "@does.fails-at-step-1";
-    } else if (rule.type == ValueType::mapping || section.name.empty()) {
-      does = "@does.fails-at-start";
-    }
-    tell("value-wrong-type", severity, section.name, entry,
+    const Effect effect = effect_of_wrong_type(section, rule, value);
+    tell("value-wrong-type", effect.severity, section.name, entry,
          {{"found", spec::shown(value)},
           {"kind", fmt::format("@kind.{}", static_cast<int>(value.kind))},
           {"wanted", std::string(phrase_of(rule.type))},
-          {"does", does}});
+          {"does", std::string(effect.does)}});
   }
 
   void check_range(const Section& section, const KeyRule& rule, const spec::Entry& entry) {
     const Value& value = entry.value;
-    const std::string does = section.reader == Reader::pydantic ? "@does.rejects"
-                             : section.name.empty()             ? "@does.fails-at-start"
-                                                                : "@does.uses-as-is";
-    if (rule.type == ValueType::choice && !is_in(value.text, rule.choices))
-      return tell(
-          "value-not-a-choice", Severity::error, section.name, entry,
-          {{"found", spec::shown(value)}, {"choices", listed(rule.choices)}, {"does", does}});
+    const auto [does, severity] = effect_out_of_range(section, rule);
+    if (rule.type == ValueType::choice && !is_choice(rule, value.text))
+      return tell("value-not-a-choice", severity, section.name, entry,
+                  {{"found", spec::shown(value)},
+                   {"choices", listed(rule.choices)},
+                   {"does", std::string(does)}});
     if (rule.type != ValueType::whole && rule.type != ValueType::number) return;
-    const auto number = spec::to_double(value);
-    if (!number || (*number >= rule.least && *number <= rule.most)) return;
+    if (is_in_range(value, rule)) return;
     const auto bound = [](double limit) { return fmt::format("{}", limit); };
-    tell("value-out-of-range", Severity::error, section.name, entry,
+    tell("value-out-of-range", severity, section.name, entry,
          {{"found", spec::shown(value)},
           {"range", rule.most < 1e300 ? fmt::format("{} - {}", bound(rule.least), bound(rule.most))
                                       : fmt::format(">= {}", bound(rule.least))},
-          {"does", does}});
+          {"does", std::string(does)}});
   }
 
   /// A value that is the default changes nothing anyway.

@@ -86,10 +86,10 @@ constexpr std::array optimizer_keys = {
 };
 
 constexpr std::array adam_keys = {
-    KeyRule{.key = "lr", .type = number, .fallback = "1e-3"},
+    KeyRule{.key = "lr", .type = number, .fallback = "1e-3", .least = 0},
     KeyRule{.key = "betas", .type = list, .fallback = "[0.9, 0.999]"},
-    KeyRule{.key = "eps", .type = number, .fallback = "1e-8"},
-    KeyRule{.key = "weight_decay", .type = number, .fallback = "0"},
+    KeyRule{.key = "eps", .type = number, .fallback = "1e-8", .least = 0},
+    KeyRule{.key = "weight_decay", .type = number, .fallback = "0", .least = 0},
     KeyRule{.key = "bias_correction", .type = boolean, .fallback = "true"},
     KeyRule{.key = "torch_adam", .type = boolean, .fallback = "false"},
     KeyRule{.key = "adam_w_mode", .type = boolean, .fallback = "true"},
@@ -154,7 +154,8 @@ constexpr std::array checkpoint_keys = {
     KeyRule{.key = "tag_validation",
             .type = choice,
             .fallback = "Warn",
-            .choices = "Ignore|Warn|Fail|ignore|warn|fail|IGNORE|WARN|FAIL"},
+            .choices = "Ignore|Warn|Fail",
+            .any_case = true},
     KeyRule{.key = "load_universal", .type = boolean, .fallback = "false"},
     KeyRule{.key = "use_node_local_storage", .type = boolean, .fallback = "false"},
     KeyRule{.key = "parallel_write", .type = mapping},

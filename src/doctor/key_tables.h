@@ -29,6 +29,7 @@ struct KeyRule {
   ValueType type = ValueType::any;
   std::string_view fallback = {};  // its default, as text
   std::string_view choices = {};   // of ValueType::choice, cut at `|`
+  bool any_case = false;           // DeepSpeed asks for a choice in letters of either case
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   std::string_view stages = {};   // digits of the stages where it acts; empty: all

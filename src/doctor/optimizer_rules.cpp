@@ -13,6 +13,7 @@ namespace underkeel::doctor {
 namespace {
 
 using spec::Value;
+using spec::ValueKind;
 
 constexpr std::array<std::string_view, 12> own_optimizers = {
     "adam",       "adamw",      "lamb",        "lion",   "adagrad", "muon",
@@ -107,6 +108,43 @@ class OptimizerRules {
         truth_at(root_, "optimizer.params.amsgrad").value_or(false) &&
         !truth_at(root_, "optimizer.params.torch_adam").value_or(false))
       tell("amsgrad-refused", Severity::error, "optimizer.params.amsgrad");
+    if (name == "adam" || name == "adamw") check_betas();
+  }
+
+  void check_betas() {
+    const Value* betas = value_at(root_, "optimizer.params.betas");
+    if (betas == nullptr || betas->kind != ValueKind::list) return;  // its type is told elsewhere
+    const std::vector<Slot> found = {{"found", listed(*betas)}};
+    const auto is_number = [](const Value& each) {
+      return each.kind == ValueKind::number && spec::to_double(each).has_value();
+    };
+    if (betas->items.size() != 2 ||
+        !std::all_of(betas->items.begin(), betas->items.end(), is_number))
+      return tell("betas-not-two", Severity::error, "optimizer.params.betas", found);
+    const auto is_inside = [](const Value& each) {
+      const double beta = *spec::to_double(each);
+      return beta >= 0 && beta < 1;
+    };
+    if (!std::all_of(betas->items.begin(), betas->items.end(), is_inside))
+      tell("betas-out-of-range", Severity::error, "optimizer.params.betas", found);
+  }
+
+  /// "[0.9, 1.5]".
+  static std::string listed(const Value& list) {
+    std::string text;
+    for (const Value& item : list.items) text += (text.empty() ? "" : ", ") + spec::shown(item);
+    return "[" + text + "]";
+  }
+
+  /// Python's json keeps 1000.0 a float, hjson makes it a whole number.
+  void check_warmup_is_whole(std::int64_t warmup) {
+    const Value* value = value_at(root_, "scheduler.params.warmup_num_steps");
+    if (value->kind != ValueKind::number || value->text.find_first_of(".eE") == std::string::npos)
+      return;
+    tell("warmup-not-whole",
+         inputs_.run || inputs_.accelerate ? Severity::error : Severity::warning,
+         "scheduler.params.warmup_num_steps",
+         {{"found", value->text}, {"whole", fmt::format("{}", warmup)}});
   }
 
   void check_scheduler(const Value& scheduler) {
@@ -136,6 +174,7 @@ class OptimizerRules {
     if (warmup && *warmup < 1)
       tell("warmup-not-positive", Severity::error, "scheduler.params.warmup_num_steps",
            {{"found", fmt::format("{}", *warmup)}});
+    if (warmup && *warmup >= 1) check_warmup_is_whole(*warmup);
     if (warmup && total && *total < *warmup)
       tell("fewer-steps-than-warmup", Severity::warning, "scheduler.params.total_num_steps",
            {{"total", fmt::format("{}", *total)}, {"warmup", fmt::format("{}", *warmup)}});

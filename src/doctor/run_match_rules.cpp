@@ -18,8 +18,8 @@ struct Batch {
 };
 
 Batch batch_in(const Value& root) {
-  return {.train = whole_at(root, "train_batch_size"),
-          .micro = whole_at(root, "train_micro_batch_size_per_gpu"),
+  return {.train = lax_whole_at(root, "train_batch_size"),
+          .micro = lax_whole_at(root, "train_micro_batch_size_per_gpu"),
           .steps = whole_at(root, "gradient_accumulation_steps")};
 }
 

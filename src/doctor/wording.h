@@ -42,6 +42,7 @@ std::span<const Wording> log_wordings();
 std::span<const Wording> folder_wordings();
 std::span<const Wording> disk_wordings();
 std::span<const Wording> summary_wordings();
+std::span<const Wording> value_wordings();
 std::span<const Phrase> phrases();
 std::span<const Phrase> memory_phrases();
 std::span<const Phrase> folder_phrases();
@@ -50,6 +51,7 @@ std::span<const Phrase> run_phrases();
 std::span<const Phrase> run_advice_phrases();
 std::span<const Phrase> log_phrases();
 std::span<const Phrase> summary_phrases();
+std::span<const Phrase> value_phrases();
 
 /// All tables.
 std::vector<std::span<const Wording>> all_wordings();

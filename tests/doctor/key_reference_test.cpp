@@ -25,10 +25,10 @@ constexpr Known known[] = {
 train_micro_batch_size_per_gpu whole null -
 gradient_accumulation_steps whole null -
 managed_gradient_accumulation boolean true -
-optimizer mapping null -
-scheduler mapping null -
+optimizer mapping - -
+scheduler mapping - -
 fp16 mapping - -
-bf16 mapping - -
+bf16 mapping null -
 bfloat16 mapping - -
 data_types mapping - -
 torch_autocast mapping - -
@@ -125,16 +125,16 @@ zero_hpz_partition_size whole 1 3
 zero_quantized_weights boolean false 3
 zero_quantized_nontrainable_weights boolean false 3
 zero_quantized_gradients boolean false 3
-zeropp_loco_param mapping - 3
+zeropp_loco_param mapping null 3
 mics_shard_size whole -1 3
 mics_hierarchical_params_gather boolean false 3
 save_muon_momentum_buffer_in_memory boolean false 3
-zenflow mapping - 123
-offload_param mapping - 3
-offload_optimizer mapping - 123
-cpu_offload boolean - 123
-cpu_offload_param boolean - 3
-cpu_offload_use_pin_memory boolean - -
+zenflow mapping null 123
+offload_param mapping null 3
+offload_optimizer mapping null 123
+cpu_offload boolean null 123
+cpu_offload_param boolean null 3
+cpu_offload_use_pin_memory boolean null -
 grad_hooks boolean - -)"},
     {"zero_optimization.offload_param",
      R"(device choice none -
