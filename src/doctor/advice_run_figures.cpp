@@ -19,14 +19,6 @@ constexpr double buffers_of_sub_group = 4;
 /// A verdict as a phrase of wordings.
 constexpr std::string_view yes = "@advice.true", half = "@advice.half", no = "@advice.false";
 
-ActivationQuestion activations_of(const MemoryCase& memory) {
-  return {.model = *memory.model,
-          .sequences = static_cast<double>(memory.run.micro_batch),
-          .tokens = memory.tokens,
-          .recomputes = memory.run.recomputes,
-          .element_bytes = memory.settings.is_16_bit ? 2.0 : 4.0};
-}
-
 double least_activations(const MemoryCase& memory) {
   return activation_peak(activations_of(memory)).low;
 }
@@ -172,17 +164,11 @@ class RunFigures {
   }
 
   void add_attention() {
-    ActivationQuestion eager = activations_of(memory_);
-    eager.has_eager_attention = true;
-    // What waits for the backward pass, or what one layer works with when it is recomputed.
-    const auto held = [](const ActivationQuestion& question) {
-      return question.recomputes ? layer_work(question).high : kept_activations(question).high;
-    };
-    size("scores", held(eager) - held(activations_of(memory_)));
-    count("score_layers", memory_.run.recomputes ? 1 : static_cast<double>(memory_.model->layers));
-    const bool is_eager =
-        inputs_.run && text_at(inputs_.run->root, "flash_attn").value_or("") == "disabled";
-    judge("scores", is_eager ? yes : half);
+    // What waits for the backward pass, or what one layer works with when it is computed again.
+    const double layers = memory_.run.recomputes ? 1 : static_cast<double>(memory_.model->layers);
+    size("scores", layers * score_bytes_of_layer(activations_of(memory_)));
+    count("score_layers", layers);
+    judge("scores", memory_.run.has_eager_attention ? yes : half);
   }
 
   void add_moments() {

@@ -231,6 +231,25 @@ class Particulars {
     return evaluated;
   }
 
+  /// What transformers' code holds of a micro-batch, and that fused attention is not for f32 where heads share keys.
+  void tell_activations() {
+    const ActivationQuestion question = activations_of(memory_);
+    const Range kept = kept_activations(question);
+    tell("activations-kept", Severity::info, Certainty::estimate, Engine::deepspeed,
+         {{"kept", span_of(kept)},
+          {"layer", span_of(layer_work(question))},
+          {"loss", span_of(logits_and_loss(question))},
+          {"recompute", question.recomputes ? "@recompute.on" : "@recompute.off"}});
+    if (question.has_eager_attention || !may_fall_back_to_scores(question)) return;
+    ActivationQuestion in_16_bit = question;
+    in_16_bit.element_bytes = 2;
+    tell("scores-in-f32", Severity::warning, Certainty::estimate, Engine::deepspeed,
+         {{"query_heads", fmt::format("{}", question.model.query_heads)},
+          {"key_heads", fmt::format("{}", question.model.key_heads)},
+          {"peak", span_of(activation_peak(question))},
+          {"peak_16", span_of(activation_peak(in_16_bit))}});
+  }
+
   void tell_logits() {
     // Once the data are known our micro-batches are shorter: they have no padding.
     const Engine of_padded = memory_.data != nullptr ? Engine::deepspeed : Engine::both;
@@ -246,6 +265,7 @@ class Particulars {
             {"values", fmt::format("{:.0f}", values)},
             {"element", fmt::format("{:.0f}", element)}});
     }
+    tell_activations();
     const double vocabulary = static_cast<double>(memory_.model->vocabulary);
     const double batch = static_cast<double>(memory_.run.micro_batch) * memory_.tokens;
     tell("logits-whole", Severity::info, Certainty::exact, of_padded,

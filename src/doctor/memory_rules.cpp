@@ -95,15 +95,27 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   return memory;
 }
 
+ActivationQuestion activations_of(const MemoryCase& memory) {
+  const RunFacts& run = memory.run;
+  const bool adapts_all =
+      run.lora_targets.empty() ||
+      std::find(run.lora_targets.begin(), run.lora_targets.end(), "all") != run.lora_targets.end();
+  return {.model = *memory.model,
+          .sequences = static_cast<double>(run.micro_batch),
+          .tokens = memory.tokens,
+          .recomputes = run.recomputes,
+          .element_bytes = memory.settings.is_16_bit ? 2.0 : 4.0,
+          .has_eager_attention = run.has_eager_attention,
+          .has_fused_kernels = run.has_fused_kernels,
+          .is_lora = run.is_lora,
+          .adapts_all = adapts_all,
+          .has_adapter_dropout = run.lora_dropout > 0};
+}
+
 namespace {
 
 DeepspeedRun run_of(const MemoryCase& memory) {
-  const double bytes = memory.settings.is_16_bit ? 2 : 4;
-  const ActivationQuestion training{.model = *memory.model,
-                                    .sequences = static_cast<double>(memory.run.micro_batch),
-                                    .tokens = memory.tokens,
-                                    .recomputes = memory.run.recomputes,
-                                    .element_bytes = bytes};
+  const ActivationQuestion training = activations_of(memory);
   ActivationQuestion evaluating = training;
   evaluating.sequences = static_cast<double>(memory.run.evaluation_batch);
   return {.sizes = memory.sizes,

@@ -49,6 +49,8 @@ double frozen_bytes(const MemoryCase& memory);
 void take_settings(const Inputs& inputs, MemoryCase& memory);
 std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs);
 
+/// What is asked about the activations of a micro-batch of the run.
+ActivationQuestion activations_of(const MemoryCase& memory);
 /// The forecast with its limits and verdict. `phases` that only a resume has count when the case resumes.
 Forecast forecast_of(const MemoryCase& memory);
 /// Of what does not grow with the batch: without activations and the process around it. The moment of a phase that

@@ -41,6 +41,10 @@ RunFacts run_facts(const spec::Value& root) {
     if (targets->kind == spec::ValueKind::text) run.lora_targets = spec::split_words(targets->text);
     for (const spec::Value& item : targets->items) run.lora_targets.push_back(item.text);
   }
+  number("lora_dropout", run.lora_dropout);
+  run.has_eager_attention = text_at(root, "flash_attn").value_or("") == "disabled";
+  run.has_fused_kernels = truth_at(root, "enable_liger_kernel").value_or(false) ||
+                          truth_at(root, "use_unsloth").value_or(false);
   whole("quantization_bit", run.quantization_bits);
   truth("double_quantization", run.double_quantization);
   const std::string evaluates = text_at(root, "eval_strategy").value_or("no");

@@ -30,6 +30,9 @@ struct RunFacts {
   bool is_lora = true;
   std::int64_t lora_rank = 8;
   std::vector<std::string> lora_targets = {"all"};
+  double lora_dropout = 0;
+  bool has_eager_attention = false;    // flash_attn: disabled
+  bool has_fused_kernels = false;      // enable_liger_kernel or use_unsloth
   std::int64_t quantization_bits = 0;  // 0: none
   bool double_quantization = true;
   bool evaluates = false;

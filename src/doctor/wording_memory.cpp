@@ -300,6 +300,19 @@ constexpr std::array wordings = {
              "不重计算时，一个微批的激活在反向之前至少占 {bytes}（{layers} 层 x {tokens} 个 token "
              "x {values} 个值 x {element} 字节），与引擎无关"},
             {}},
+    Wording{"activations-kept",
+            {"transformers' code keeps {kept} of activations for the backward pass ({recompute}); "
+             "a layer then works with {layer}, the loss with {loss}",
+             "transformers 的代码为反向保留 {kept} 激活（{recompute}）；之后一层计算时用 {layer}，"
+             "损失用 {loss}"},
+            {}},
+    Wording{"scores-in-f32",
+            {"in f32, with {query_heads} query heads on {key_heads} key heads, attention may hold "
+             "all scores (measured with transformers 4.57 and later): activations take {peak}, "
+             "in 16 bit {peak_16}",
+             "用 f32 且 {query_heads} 个查询头共用 {key_heads} 个键头时，注意力可能保留全部分数"
+             "（transformers 4.57 及以后的版本实测）：激活占 {peak}，16 位时占 {peak_16}"},
+            {"bf16: true", "bf16: true"}},
     Wording{
         "logits-whole",
         {"whole logits of a micro-batch ({sequences} x {tokens} tokens, vocabulary {vocabulary}) "

@@ -124,15 +124,18 @@ void expect_figure(const std::string& answer, double bytes, std::string_view wha
                                                            << answer;
 }
 
-/// Of a micro-batch, at least: a checkpoint a layer and one layer's values, or the values of all layers; or the logits.
+/// Of a micro-batch, at least, as transformers keeps it in 16 bit (bench/results/2026-12-activations.md): a checkpoint a layer
+/// and one layer's values, or the values of all layers; the last norm and the loss.
 double least_held(const spec::ModelSpec& model, double rows, bool recomputes) {
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double width = number(model.width), layers = number(model.layers);
   const double heads = number(2 * model.query_heads + 2 * model.key_heads);
-  const double layer =
-      2 * rows * (width + heads * number(model.head_width) + 2 * number(model.feed_forward));
-  const double logits = 6 * rows * number(model.vocabulary);
-  return recomputes ? 2 * layers * rows * width + std::max(layer, logits) : layers * layer + logits;
+  const double attention = 2 * heads * number(model.head_width) + 4 * number(model.query_heads);
+  const double layer = 16 * width + attention + 8 * number(model.feed_forward);
+  const double loss = 8 * width + 12 * number(model.vocabulary);
+  const double recomputed = layer + 2.5 * number(model.feed_forward);
+  return rows *
+         (recomputes ? 2 * layers * width + std::max(recomputed, loss) : layers * layer + loss);
 }
 
 TEST(AdviceOnTheRun, CountsActivationsOfTheModelAndTheBatchAtHand) {

@@ -210,17 +210,9 @@ TEST(DeepspeedMemory, KeepsOnlyTheNormsGatheredBelowTheUsualThresholds) {
   EXPECT_EQ(persistent_elements(sizes_of_llama_2(), settings), 8192);
 }
 
-TEST(Activations, CountWhatABackwardPassNeedsAtLeast) {
+TEST(Activations, CountTheLeastThatABackwardPassNeeds) {
   const spec::ModelSpec model = qwen2_14b();
   EXPECT_EQ(least_values_per_token(model), 45056);
-  const ActivationQuestion question{
-      .model = model, .sequences = 4, .tokens = 4096, .recomputes = false};
-  EXPECT_NEAR(gb(kept_activations(question).low), 70.9, 0.1);
-  EXPECT_GT(kept_activations(question).high, kept_activations(question).low);
-  EXPECT_NEAR(gb(logits_and_loss(question).low), 10.0 * 1.5, 0.1);  // f32, and 16 bit beside it
-  ActivationQuestion recomputing = question;
-  recomputing.recomputes = true;
-  EXPECT_NEAR(gb(kept_activations(recomputing).low), 48.0 * 16384 * 5120 * 2 / 1e9, 0.01);
 }
 
 TEST(ModelSizes, CountAdapters) {
