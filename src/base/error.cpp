@@ -25,7 +25,7 @@ int exit_code(ErrorCode code) {
 
 std::string to_text(const Error& error) {
   std::string text = "error: " + printable_lines(error.what);
-  if (!error.where.empty()) text += "\nwhere: " + printable_lines(error.where);
+  if (!error.where.empty()) text += "\nwhere: " + printable(error.where, any_length);
   if (!error.fix.empty()) text += "\ntry:   " + printable_lines(error.fix);
   return text;
 }

@@ -12,6 +12,8 @@
 namespace underkeel {
 namespace {
 
+// Fewer may begin a file of some other kind.
+constexpr std::size_t least_zeros = 64;
 constexpr std::string_view pointer_begin = "version https://git-lfs.github.com/spec/";
 
 bool is_plain(char c) {
@@ -68,6 +70,12 @@ std::string_view wide_encoding_of(std::string_view start, bool& has_mark) {
 
 std::optional<ForeignContent> stand_in_of(std::string_view start) {
   if (start.starts_with(pointer_begin)) return pointer_of(start);
+  if (start.size() >= least_zeros && start.find_first_not_of('\0') == std::string_view::npos)
+    return ForeignContent{
+        .what = fmt::format("zero bytes alone, as far as the first {} tell", start.size()),
+        .fix =
+            "copy, download or save it again: a full disk or a copy that broke off leaves "
+            "such files"};
   start = without_byte_order_mark(start);
   while (!start.empty() && std::isspace(static_cast<unsigned char>(start[0])))
     start.remove_prefix(1);

@@ -61,7 +61,7 @@ struct Same {
   std::string_view accelerate, deepspeed, run = {};
   std::string_view absent = "";  // what it is where it is not given
 };
-constexpr std::array settings = {
+constexpr std::array excluding_settings = {
     Same{"deepspeed_config.zero_stage", "zero_optimization.stage"},
     Same{"deepspeed_config.offload_optimizer_device",
          "zero_optimization.offload_optimizer.device",
@@ -106,7 +106,7 @@ std::string precision_of_run(const Value& run) {
 
 std::string against_config(const Value& accelerate, const Value& config) {
   Differences all;
-  for (const Same& same : settings) {
+  for (const Same& same : excluding_settings) {
     const Value* theirs = value_at(accelerate, same.accelerate);
     if (theirs == nullptr || is_auto_at(config, same.deepspeed)) continue;
     const Value* own = value_at(config, same.deepspeed);
@@ -121,7 +121,7 @@ std::string against_config(const Value& accelerate, const Value& config) {
 
 std::string against_run(const Value& accelerate, const Value& run) {
   Differences all;
-  for (const Same& same : settings) {
+  for (const Same& same : excluding_settings) {
     const Value* theirs = value_at(accelerate, same.accelerate);
     const Value* own = same.run.empty() ? nullptr : value_at(run, same.run);
     if (theirs != nullptr && own != nullptr)

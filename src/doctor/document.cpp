@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/foreign_content.h"
+#include "doctor/bare_json.h"
 #include "doctor/key_tables.h"
 #include "doctor/log_content.h"
 #include "doctor/log_reader.h"
@@ -411,6 +412,9 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   const std::string_view content =
       std::string_view(beginning).substr(std::min(first, beginning.size()));
   const std::string extension = lower_extension(path);
+  if (extension == ".json" && beginning.size() < sniff_bytes &&
+      take_bare_json(beginning, document, findings))
+    return document;
   std::string end = end_of(path);
   const auto take_log = [&] {
     document.kind = FileKind::log;
@@ -446,7 +450,8 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   const bool is_json = opening == '{' || opening == '/' || opening == '#';
   const auto text = spec::read_text_file(path);
   if (!text) {
-    tell(findings, "file-unreadable", Severity::error, document, {{"what", text.error().what}});
+    tell(findings, "file-unreadable", Severity::error, document,
+         {{"what", text.error().what}, {"fix", text.error().fix}});
     return document;
   }
   if (is_json && (opening == '{' || text->find('{') < text->find(':'))) {

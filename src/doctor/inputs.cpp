@@ -120,11 +120,12 @@ class Gatherer {
 
   void refuse(std::string_view id, const Error& error, const fs::path& file,
               Engine engine = Engine::both) {
-    findings_.push_back({.id = std::string(id),
-                         .severity = Severity::error,
-                         .engine = engine,
-                         .file = file.filename().string(),
-                         .slots = {{"what", error.what}, {"where", error.where}}});
+    findings_.push_back(
+        {.id = std::string(id),
+         .severity = Severity::error,
+         .engine = engine,
+         .file = file.filename().string(),
+         .slots = {{"what", error.what}, {"where", error.where}, {"fix", error.fix}}});
   }
 
   void read_model(const fs::path& file, const fs::path& shown) {

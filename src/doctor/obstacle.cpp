@@ -22,7 +22,7 @@ std::optional<Finding> obstacle_of(const fs::path& path, const std::string& file
     return told("file-link-loop", {{"path", path.string()}});
   if (error == std::errc::permission_denied)
     return told("file-no-permission", {{"path", path.string()}});
-  if (error) return told("file-unreadable", {{"what", error.message()}});
+  if (error) return told("file-unreadable", {{"what", error.message()}, {"fix", "@look-at-path"}});
   // A folder is listed and entered; both need their own right.
   const bool is_folder = status.type() == fs::file_type::directory;
   if (!is_folder && status.type() != fs::file_type::regular) return std::nullopt;

@@ -37,9 +37,22 @@ constexpr std::array wordings = {
             {"mend it and ask again", "请修正后再次运行"}},
     Wording{"file-no-file",
             {"{path} is neither a file nor a folder", "{path} 既不是文件也不是文件夹"},
-            {}},
+            {"write what comes from a pipe or a device into a file first, and name that",
+             "请先把管道或设备的内容写入文件，再给出该文件"}},
+    Wording{
+        "file-holds-nothing",
+        {"the file holds an empty object, {found}: nothing is set in it, and nothing tells what "
+         "file it is to be",
+         "文件只含一个空对象 {found}：其中没有设置任何内容，也看不出它应是哪种文件"},
+        {"write keys into it, or leave the file out", "请写入键，或不要给出该文件"}},
+    Wording{"file-holds-no-object",
+            {"the file holds {found}, where an object of keys is due",
+             "文件内容是 {found}，而这里应为含有键的对象"},
+            {"write an object: {example}", "请写一个对象：{example}"}},
     Wording{"file-foreign", {"the content is {what}", "文件内容是{what}"}, {"{fix}", "{fix}"}},
-    Wording{"file-unreadable", {"the file cannot be read: {what}", "无法读取该文件：{what}"}, {}},
+    Wording{"file-unreadable",
+            {"the file cannot be read: {what}", "无法读取该文件：{what}"},
+            {"{fix}", "{fix}"}},
     Wording{"file-empty",
             {"the file is empty: whoever reads it finds nothing", "文件是空的：里面没有任何内容"},
             {"write or copy it again", "请重新写出或复制该文件"}},
@@ -189,6 +202,8 @@ constexpr std::array wordings = {
 
 constexpr std::array shared_phrases = {
     Phrase{"top-level", {"the top level", "顶层"}},
+    Phrase{"bare.list", {"a list", "列表"}},
+    Phrase{"look-at-path", {"look at the path", "请检查路径"}},
     Phrase{"truth", {"true or false", " true 或 false"}},
     Phrase{"whole", {"a whole number", "整数"}},
     Phrase{"number", {"a number", "数字"}},

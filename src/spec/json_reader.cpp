@@ -50,13 +50,14 @@ class JsonReader {
   }
 
  private:
+  std::string place_text(const Place& place) const {
+    return fmt::format("{}, line {}, column {}", where_, place.line, place.column);
+  }
   tl::unexpected<Error> wrong(std::string what, std::string fix = {}) const {
     return wrong_at(here(), std::move(what), std::move(fix));
   }
   tl::unexpected<Error> wrong_at(const Place& place, std::string what, std::string fix = {}) const {
-    return fail(ErrorCode::bad_file, "not valid JSON: " + what,
-                fmt::format("{}, line {}, column {}", where_, place.line, place.column),
-                std::move(fix));
+    return fail(ErrorCode::bad_file, "not valid JSON: " + what, place_text(place), std::move(fix));
   }
 
   Place here() const {
@@ -112,7 +113,10 @@ class JsonReader {
 
   Result<Value> value(int depth) {
     if (depth > deepest_nesting)
-      return wrong(fmt::format("nested deeper than {} levels", deepest_nesting));
+      return fail(
+          ErrorCode::bad_file,
+          fmt::format("nested deeper than {} levels, which no configuration is", deepest_nesting),
+          place_text(here()));
     if (++value_count_ > most_values)
       return fail(ErrorCode::unsupported,
                   fmt::format("the JSON text has more than {} values, which no configuration has",

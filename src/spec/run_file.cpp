@@ -116,8 +116,9 @@ std::optional<DeepspeedSource> find_deepspeed(RunReading& reading,
     source.name = path.filename().string();
     const auto text = read_text_file(path);
     if (!text) {
+      const bool is_lost = text.error().code == ErrorCode::not_found && path.is_relative();
       reading.fields.problem("deepspeed", fmt::format("{}: {}", value->text, text.error().what),
-                             path.is_relative() ? "paths count from the working folder" : "",
+                             is_lost ? "paths count from the working folder" : text.error().fix,
                              text.error().code);
       return std::nullopt;
     }
@@ -132,6 +133,10 @@ std::optional<DeepspeedSource> find_deepspeed(RunReading& reading,
           fmt::format("{}, {}: DeepSpeed reads this, the strict JSON loader behind the Hugging "
                       "Face Trainer refuses the file",
                       source.name, departure));
+    if (document->root.kind == ValueKind::null) {  // DeepSpeed looks keys up in it
+      reading.problems.add({.key = source.name, .what = "a JSON object is wanted, null was found"});
+      return std::nullopt;
+    }
     source.root = std::move(document->root);
     reading.note_source("deepspeed", value->text, true);
   } else if (value != nullptr && value->kind != ValueKind::null) {

@@ -16,7 +16,8 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file, status))
     return fail(ErrorCode::not_found, "the file is not there", file.string());
   if (!std::filesystem::is_regular_file(file, status))
-    return fail(ErrorCode::bad_file, "this is not a file", file.string());
+    return fail(ErrorCode::bad_file, "this is not a file", file.string(),
+                "name a file; what comes from a pipe or a device is to be written into one first");
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   std::string text;
@@ -27,12 +28,12 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   }
   if (stream.bad() || (!stream && !stream.eof()))
     return fail(ErrorCode::io, fmt::format("the file cannot be read: {}", std::strerror(errno)),
-                file.string());
+                file.string(), "let this user read it: `ls -l` shows whose it is");
   if (text.size() > longest_bytes)
     return fail(ErrorCode::bad_file,
                 fmt::format("the file has more than {} bytes; a configuration is far smaller",
                             longest_bytes),
-                file.string());
+                file.string(), "name the configuration itself");
   if (const auto foreign = foreign_content_of(text))
     return fail(ErrorCode::bad_file, fmt::format("the content is {}", foreign->what), file.string(),
                 foreign->fix);

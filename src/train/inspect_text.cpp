@@ -71,7 +71,7 @@ json to_json(const io::FolderTotals& totals) {
 }  // namespace
 
 std::string to_text(const Inspection& seen) {
-  std::string text = fmt::format("{}: {}", name_of(seen.kind), seen.path);
+  std::string text = fmt::format("{}: {}", name_of(seen.kind), printable(seen.path, any_length));
   if (seen.step) text += fmt::format(", step {}", *seen.step);
   text += "\n";
   if (seen.model)
@@ -81,15 +81,17 @@ std::string to_text(const Inspection& seen) {
                         format_count(spec::parameter_count(*seen.model)),
                         seen.model->tied_head ? "tied" : "own");
   for (const io::CheckpointList::Complete& each : seen.checkpoints.complete)
-    text += fmt::format("complete: {}\n", each.folder);
+    text += fmt::format("complete: {}\n", printable(each.folder, any_length));
   for (const io::CheckpointList::Skipped& each : seen.checkpoints.skipped)
-    text += fmt::format("skipped:  {}: {}\n", each.folder, each.reason);
+    text += fmt::format("skipped:  {}: {}\n", printable(each.folder, any_length),
+                        printable_lines(each.reason));
   add_files(seen, text);
   if (seen.totals)
     text += fmt::format("verified: {} parameters expected, {} found\n",
                         format_count(seen.totals->parameters_expected),
                         format_count(seen.totals->parameters_found));
-  for (const std::string& warning : seen.warnings) text += "warning: " + warning + "\n";
+  for (const std::string& warning : seen.warnings)
+    text += "warning: " + printable_lines(warning) + "\n";
   for (const Error& problem : seen.problems) text += underkeel::to_text(problem) + "\n";
   if (seen.verified && seen.sound()) text += "verified: nothing is wrong\n";
   return text;

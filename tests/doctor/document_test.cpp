@@ -118,6 +118,57 @@ TEST(Document, SaysWhatAFileIsInPlaceOfWhatItShouldBe) {
   }
 }
 
+// JSON that is whole and holds nothing to read is neither a data set nor unknown.
+TEST(Document, IsToldWhenItHoldsNoObject) {
+  struct Bare {
+    const char* name;
+    const char* content;
+    const char* id;
+    const char* says;
+  };
+  for (const Bare& bare :
+       {Bare{"ds_config.json", "null\n", "file-holds-no-object", "holds null"},
+        Bare{"x.json", "\"text\"", "file-holds-no-object", "holds \"text\""},
+        Bare{"x.json", " 3 ", "file-holds-no-object", "holds 3"},
+        Bare{"ds_z3.json", R"([{"train_batch_size": 1}])", "file-holds-no-object", "holds a list"},
+        Bare{"x.json", "{ }", "file-holds-nothing", "{}"},
+        Bare{"ds_config.json", "{\n}\n", "batch-is-missing", "train_batch_size"}}) {
+    Files files;
+    files.write(bare.name, bare.content);
+
+    const Diagnosis diagnosis = files.diagnose();
+
+    EXPECT_NE(says(diagnosis, bare.id).find(bare.says), std::string::npos)
+        << bare.content << ": " << says(diagnosis, bare.id);
+    EXPECT_TRUE(found(diagnosis, "data-unusable").empty());
+  }
+}
+
+TEST(Document, OfZeroBytesAloneIsTold) {
+  Files files;
+  files.write("ds_config.json", "");
+  std::filesystem::resize_file(files.at("ds_config.json"), std::int64_t{10} << 30);  // sparse
+
+  EXPECT_NE(
+      says(files.diagnose(), "file-foreign").find("zero bytes alone, as far as the first 65536"),
+      std::string::npos);
+}
+
+TEST(Document, NestedDeeplyIsNoWrongJson) {
+  Files files;
+  std::string text = "{\"zero_optimization\":\n";
+  for (int i = 0; i < 150; ++i) text += "{\"a\":\n";
+  files.write("ds_config.json", text + "1" + std::string(151, '}'));
+
+  const std::string said = says(files.diagnose(), "file-broken");
+
+  EXPECT_NE(said.find("nested deeper than 64 levels, which no configuration is (ds_config.json, "
+                      "line 66"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("not valid"), std::string::npos) << said;
+}
+
 TEST(Document, IsNeitherAPipeNorADevice) {
   Files files;
   files.write("folder/file", "");
