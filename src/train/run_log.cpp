@@ -37,13 +37,22 @@ double per_second(double count, double elapsed_s) {
   return elapsed_s > 0 ? rounded(count / elapsed_s, 3) : 0;
 }
 
-/// The step that a line of trainer_log.jsonl is about; nothing when it is not such a line.
-std::optional<std::int64_t> step_of_line(std::string_view line) {
+/// What a line of trainer_log.jsonl is about.
+struct LoggedLine {
+  std::int64_t step = 0;
+  Kind kind = Kind::training;
+};
+
+/// Nothing when it is not such a line.
+std::optional<LoggedLine> read_log_line(std::string_view line) {
   const auto parsed = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return std::nullopt;
   const auto step = parsed.find("current_steps");
   if (step == parsed.end() || !step->is_number_integer()) return std::nullopt;
-  return step->get<std::int64_t>();
+  return LoggedLine{.step = step->get<std::int64_t>(),
+                    .kind = parsed.contains("loss")        ? Kind::training
+                            : parsed.contains("eval_loss") ? Kind::evaluation
+                                                           : Kind::summary};
 }
 
 }  // namespace
@@ -92,14 +101,18 @@ Result<void> RunLog::drop_lines_after(std::int64_t step) {
   if (!files_->exists(log_path)) return {};
   UK_TRY(text, files_->read_text(log_path, log_limit_bytes));
   std::string kept;
+  // The end of the run that is gone on with: its summary, and the evaluation behind that, are written again.
+  std::optional<std::int64_t> ended_at;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t newline = text.find('\n', begin);
     if (newline == std::string::npos) break;  // torn
     const std::string_view line(text.data() + begin, newline - begin);
-    const auto line_step = step_of_line(line);
-    if (line_step && *line_step <= step) kept.append(line).push_back('\n');
     begin = newline + 1;
+    const auto logged = read_log_line(line);
+    if (!logged || logged->step > step) continue;
+    if (logged->kind == Kind::summary) ended_at = logged->step;
+    if (ended_at != logged->step) kept.append(line).push_back('\n');
   }
   if (kept.size() == text.size()) return {};
   return files_->write_text_durably(log_path, kept);

@@ -2,7 +2,7 @@
 // What a run leaves behind to read, named as LLaMA-Factory and the Trainer name it:
 //
 //   events.jsonl                 ours: one object an event, every step; never shortened
-//   trainer_log.jsonl            one line a log entry; lines after a resumed step are dropped
+//   trainer_log.jsonl            one line a log entry; lines after a resumed step, and of an end, are dropped
 //   trainer_state.json, train_results.json, eval_results.json, all_results.json
 //   runs/*/events.out.tfevents.*  for TensorBoard, when asked (tensorboard.h)
 //   training_loss.svg and .png, training_eval_loss.svg and .png   (loss_plot.h)

@@ -35,6 +35,7 @@ TEST_F(OutputFolder, KeepsAnEarlierRunsCheckpointsOutOfRotationAndResume) {
   EXPECT_THAT(complete_steps(made_.output), ElementsAre(4, 3));
   EXPECT_THAT(complete_steps(made_.output / "earlier"), ElementsAre(6, 3));
   EXPECT_THAT(anew.output, HasSubstr("set aside as"));
+  EXPECT_THAT(anew.output, HasSubstr("earlier now holds 2 checkpoints with "));
   const Ended further = run_to(5, {"save_steps=1", "overwrite_output_dir=false"});
   EXPECT_THAT(further.output, HasSubstr("going on after step 4 of 5"));
 }

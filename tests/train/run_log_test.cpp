@@ -247,13 +247,21 @@ TEST_F(RunLogTest, ARunThatWasResumedAtItsLastStepLeavesTheResultsOfTheOneThatTr
   }
   const std::string trained = test::read_text(output_ / "train_results.json");
 
-  RunLog log =
-      begun(options(),
-            ResumePoint{.folder = "out/checkpoint-6",
-                        .state = value_of(TrainerState::from_json(checkpoint, "checkpoint-6"))});
-  value_of(log.finish(0));
+  const auto go_on = [&] {
+    RunLog log =
+        begun(options(),
+              ResumePoint{.folder = "out/checkpoint-6",
+                          .state = value_of(TrainerState::from_json(checkpoint, "checkpoint-6"))});
+    value_of(log.finish(0));
+    value_of(log.evaluation({.step = 6, .epoch = 2, .loss = 1, .samples = 6, .batches = 3}));
+  };
+  go_on();
+  const auto once = logged_steps(output_ / "trainer_log.jsonl");
+  go_on();
 
   EXPECT_EQ(test::read_text(output_ / "train_results.json"), trained);
+  // The summary and the evaluation of the end do not pile up.
+  EXPECT_EQ(logged_steps(output_ / "trainer_log.jsonl"), once);
   EXPECT_THAT(trained, testing::Not(testing::HasSubstr("samples_per_second\": 0.0")));
 }
 
