@@ -30,7 +30,9 @@ std::optional<AdapterConfig> adapter_config(const Inputs& inputs, const std::str
     if (!document) return std::nullopt;
     root = std::move(document->root);
   }
-  AdapterConfig config{.rank = whole_at(root, "r").value_or(8)};
+  const spec::Value* patterns = value_at(root, "rank_pattern");
+  const bool has_one_rank = patterns == nullptr || patterns->entries.empty();
+  AdapterConfig config{.rank = has_one_rank ? whole_at(root, "r").value_or(8) : 0};
   const spec::Value* targets = value_at(root, "target_modules");
   if (targets == nullptr) return config;
   if (targets->kind == spec::ValueKind::text) config.targets = spec::split_words(targets->text);
@@ -75,6 +77,12 @@ void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::Safete
           {"expected", fmt::format("{}", expected)}});
   if (io::second_matrices_are_zero(files, header).value_or(false))
     tell("adapter-never-trained", Severity::warning, {{"found", fmt::format("{}", count / 2)}});
+  for (const Error& problem : io::check_adapter_pairs(header, config ? config->rank : 0))
+    tell("weights-odd", Severity::warning, {{"what", problem.what}});
+  if (count > 0 && count >= expected)
+    tell("adapter-whole", Severity::info,
+         {{"found", fmt::format("{}", count)},
+          {"how", expected < 0 ? "@adapter.alone" : "@adapter.of-model"}});
 }
 
 }  // namespace underkeel::doctor

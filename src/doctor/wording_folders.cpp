@@ -139,6 +139,9 @@ constexpr std::array wordings = {
         {"take the config.json that belongs to the checkpoint",
          "使用与检查点配套的 "
          "config.json"}},
+    Wording{"adapter-whole",
+            {"the adapter file holds {found} tensors{how}", "适配器文件含 {found} 个张量{how}"},
+            {}},
     Wording{"adapter-lacks-tensors",
             {"the adapter file ({bytes} bytes) holds {found} tensors, {expected} are due by its "
              "config and the "
@@ -343,6 +346,11 @@ constexpr std::array wordings = {
 };
 
 constexpr std::array parts = {
+    Phrase{"adapter.alone",
+           {": whether these are all takes the model that they belong to",
+            "：是否齐全要看它所属的模型"}},
+    Phrase{"adapter.of-model",
+           {", as many as its config and the model make", "，与其配置和模型所需一致"}},
     Phrase{"cut.untrained", {"; without a trained token:", "；没有可训练 token 的样本数："}},
 };
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,9 @@
 #include "io/adapter_weights.h"
 #include "io/model_files.h"
 #include "io/safetensors.h"
+#include "io/value_look.h"
 #include "plan/stored_name.h"
+#include "spec/json_reader.h"
 #include "train/checkpoint_files.h"
 #include "train/expected_tensors.h"
 #include "train/side_files.h"
@@ -112,7 +115,6 @@ class Inspector {
   /// Adapters without their base.
   Result<void> look_into_adapters(const std::string& folder) {
     seen_.kind = PathKind::adapter_folder;
-    seen_.verified = false;  // their shapes are those of a base that is not here
     const std::string path = io::join_path(folder, io::adapter_weights_file);
     const auto header = io::read_safetensors_header(files_, path);
     if (!header && header.error().code == ErrorCode::io) return tl::unexpected(header.error());
@@ -135,7 +137,38 @@ class Inspector {
            .what = "there is no adapter_config.json: nothing says what the adapters are",
            .where = folder,
            .fix = "copy the adapter_config.json that was saved with them into the folder"});
+    return seen_.verified ? verify_adapters(*header, folder) : Result<void>{};
+  }
+
+  /// Pairs, their rank and every value; the base that they change is not here.
+  Result<void> verify_adapters(const io::SafetensorsHeader& header, const std::string& folder) {
+    auto pairs = io::check_adapter_pairs(header, adapter_rank(folder));
+    std::move(pairs.begin(), pairs.end(), std::back_inserter(seen_.problems));
+    UK_TRY(look, io::look_at_values(files_, std::span(&header, 1), io::all_bytes));
+    if (look.first_not_finite)
+      seen_.problems.push_back(
+          {.code = ErrorCode::bad_file,
+           .what = fmt::format("element {} is not a finite number",
+                               look.first_not_finite->element_index),
+           .where = fmt::format("{}, tensor {}", header.path, look.first_not_finite->tensor),
+           .fix = "take an earlier checkpoint"});
+    seen_.warnings.push_back(
+        "the adapters' pairs, their rank and their values were checked; their shapes against the "
+        "base were not: it is not here");
     return {};
+  }
+
+  /// The one rank of all adapters by their config; 0 where it says none, or several.
+  std::int64_t adapter_rank(const std::string& folder) {
+    const std::string path = io::join_path(folder, "adapter_config.json");
+    const auto text = files_.read_text(path, largest_config_bytes);
+    if (!text) return 0;
+    const auto document = spec::read_json(*text, path, spec::JsonDialect::strict);
+    if (!document) return 0;
+    const spec::Value* patterns = document->root.find("rank_pattern");
+    if (patterns != nullptr && !patterns->entries.empty()) return 0;
+    const spec::Value* rank = document->root.find("r");
+    return rank == nullptr ? 0 : spec::to_integer(*rank).value_or(0);
   }
 
   void warn_of_adapters(const io::SafetensorsHeader& header) {

@@ -47,8 +47,8 @@ struct Inspection {
 
 /// Looks at headers, index and manifest; with `verify` also compares every weight with what config.json
 /// needs, looks for values that are not finite, and compares a checkpoint's checksums. Of an output
-/// folder all complete checkpoints are verified. Of adapters without a base it tells whether there are any, and whether
-/// they were trained.
+/// folder all complete checkpoints are verified. Of adapters without a base it tells whether there are any, whether
+/// they were trained, and with `verify` whether pairs, rank and values are sound.
 /// Errors:  not_found when there is nothing at `path` that can be looked into; io. What is wrong with
 ///          the content is in the inspection.
 Result<Inspection> inspect(io::FileSystem& files, const std::string& path, bool verify);

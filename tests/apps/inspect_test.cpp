@@ -1,6 +1,8 @@
 #include "train/inspect.h"
 
 #include <filesystem>
+#include <iterator>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -116,6 +118,41 @@ TEST_F(Inspect, DescribesAdaptersAndWarnsOfThoseThatWereNeverTrained) {
   EXPECT_TRUE(file.warnings.empty());
   ASSERT_EQ(empty.problems.size(), 1u);
   EXPECT_THAT(empty.problems[0].what, HasSubstr("holds no tensor"));
+}
+
+TEST_F(Inspect, VerifiesPairsRankAndValuesOfAdapters) {
+  const auto folder = folder_ / "adapter";
+  std::filesystem::create_directories(folder);
+  const std::string name = "base_model.model.model.layers.0.self_attn.q_proj.lora_";
+  const auto verified = [&](const char* config, float value, bool is_alone) {
+    test::write_text(folder / "adapter_config.json", config);
+    test::StoredTensors tensors = {
+        {name + "A.weight", test::stored(DType::f32, {2, 3}, {1, 2, 3, 4, 5, value})},
+        {name + "B.weight", test::stored(DType::f32, {4, 2}, std::vector<float>(8, 1))}};
+    if (is_alone) tensors.erase(std::prev(tensors.end()));
+    test::write_tensors(folder / "adapter_model.safetensors", tensors);
+    return look(folder, true);
+  };
+
+  const Inspection sound = verified(R"({"r": 2})", 6, false);
+  const Inspection other_rank = verified(R"({"r": 8})", 6, false);
+  const Inspection of_patterns = verified(R"({"r": 8, "rank_pattern": {"q_proj": 2}})", 6, false);
+  const Inspection alone = verified(R"({"r": 2})", 6, true);
+  const Inspection infinite =
+      verified(R"({"r": 2})", std::numeric_limits<float>::infinity(), false);
+
+  EXPECT_TRUE(sound.sound()) << to_text(sound);
+  EXPECT_TRUE(sound.verified);
+  EXPECT_THAT(to_text(sound), HasSubstr("against the base were not"));
+  EXPECT_TRUE(of_patterns.sound()) << to_text(of_patterns);
+  ASSERT_EQ(other_rank.problems.size(), 1u);
+  EXPECT_THAT(other_rank.problems[0].what, HasSubstr("1 pair of the adapters' matrices does not go "
+                                                     "together at rank 8"));
+  ASSERT_EQ(alone.problems.size(), 1u);
+  EXPECT_THAT(alone.problems[0].what,
+              HasSubstr("1 of the adapters' matrices stands without a partner"));
+  ASSERT_EQ(infinite.problems.size(), 1u);
+  EXPECT_THAT(infinite.problems[0].what, HasSubstr("element 5 is not a finite number"));
 }
 
 TEST_F(Inspect, ListsCompleteCheckpointsAndWhyOthersAreSkipped) {

@@ -269,10 +269,11 @@ TEST(Folder, NamesAnAdapterThatWasNeverTrained) {
           tensors.emplace_back(
               fmt::format("base_model.model.model.layers.{}.self_attn.{}.lora_{}.weight", layer,
                           module, part),
-              std::vector<std::int64_t>{4, 64});
+              part[0] == 'A' ? std::vector<std::int64_t>{4, 64} : std::vector<std::int64_t>{64, 4});
     files.write("adapter_model.safetensors", weights_file(tensors, trained ? 1 : 0));
     const Diagnosis diagnosis = files.diagnose();
     EXPECT_EQ(found(diagnosis, "adapter-never-trained").size(), trained ? 0u : 1u);
+    EXPECT_EQ(found(diagnosis, "adapter-whole").size(), 1u) << messages(diagnosis);
     // A look at adapters is no merge.
     EXPECT_TRUE(found(diagnosis, "merge-not-built").empty()) << messages(diagnosis);
     EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::unknown);
