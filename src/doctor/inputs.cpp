@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/byte_order_mark.h"
+#include "doctor/model_twins.h"
 #include "spec/run_overrides.h"
 #include "spec/text_file.h"
 
@@ -268,16 +269,17 @@ class Gatherer {
              .slots = {{"folder", folder.string()}, {"given", inputs_.model_file}}});
         return;
       }
+      if (const std::string differ = differing_fields(*inputs_.model, *own); !differ.empty())
+        findings_.push_back(
+            {.id = "model-config-differs",
+             .severity = Severity::warning,
+             .file = inputs_.run->file,
+             .key = "model_name_or_path",
+             .line = line_of(inputs_.run->root, "model_name_or_path"),
+             .slots = {
+                 {"folder", folder.string()}, {"given", inputs_.model_file}, {"differ", differ}}});
     }
     inputs_.model_folder = folder;
-  }
-
-  static bool have_same_tensors(const spec::ModelSpec& one, const spec::ModelSpec& other) {
-    const auto same = [](const spec::Parameter& a, const spec::Parameter& b) {
-      return a.name == b.name && a.shape() == b.shape();
-    };
-    const auto of_one = spec::parameters_of(one), of_other = spec::parameters_of(other);
-    return std::equal(of_one.begin(), of_one.end(), of_other.begin(), of_other.end(), same);
   }
 
   /// Files may be asked about where the run would not start: what they say is judged without the model.

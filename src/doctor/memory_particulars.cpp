@@ -215,8 +215,11 @@ class Particulars {
     if (inputs_.data_shape) {
       for (const spec::Entry& entry : inputs_.data_shape->root.entries) {
         evaluated.samples = number_at(entry.value, "samples").value_or(0);
-        evaluated.tokens = std::min(number_at(entry.value, "tokens").value_or(evaluated.tokens),
-                                    static_cast<double>(memory_.run.cutoff_tokens));
+        if (const auto tokens = whole_at(entry.value, "tokens"))
+          evaluated.tokens =
+              inputs_.run ? static_cast<double>(padded_positions(
+                                inputs_.run->root, std::min(*tokens, memory_.run.cutoff_tokens)))
+                          : static_cast<double>(*tokens);
       }
     } else if (memory_.data != nullptr) {
       const spec::LargestBatches& held_out = memory_.data->sizes.evaluation;

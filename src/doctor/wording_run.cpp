@@ -55,6 +55,14 @@ constexpr std::array wordings = {
              "与之不同，因此不判断其分词器、权重和模板，也不判断数据长度"},
             {"ask without {given}, or name the folder that it belongs to",
              "不要给出 {given}，或指定它所属的文件夹"}},
+    Wording{
+        "model-config-differs",
+        {"{given} and the config.json of {folder}, which this names, have the same tensors and "
+         "differ ({given} / the folder): {differ}. The run reads the folder's; the figures here "
+         "are those of {given}",
+         "{given} 与此处指定的 {folder} 的 config.json 张量相同，但内容不同（{given} / "
+         "文件夹）：{differ}。训练读取文件夹中的那一份；这里的数字按 {given} 计算"},
+        {"give one of them, or make them the same", "只给出其中之一，或使两者一致"}},
     Wording{"data-not-read",
             {"`--data` asks for the data, and they were not read: {why}; their lengths are not "
              "known, so samples count as long as cutoff_len",

@@ -372,6 +372,10 @@ TEST(Cases, AnEvaluationIsOfOneBatch) {
                           {}});
   files.write("data-shape.json", R"({"eval": {"samples": 1000, "tokens": 512}})");
   expect_says(files.diagnose(), "evaluation-of-all-samples", {"125 MB", "62.5 GB"});
+  // A batch is padded to a multiple of 8.
+  files.write("data-shape.json", R"({"eval": {"samples": 1000, "tokens": 505}})");
+  files.question.paths.pop_back();
+  expect_says(files.diagnose(), "evaluation-of-all-samples", {"125 MB", "62.5 GB"});
 
   Files metric = files_of({{50432, 4096, 32, 11008, 32, 32},
                            R"("stage": 3)",

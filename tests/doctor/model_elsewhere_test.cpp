@@ -56,6 +56,29 @@ TEST(ModelElsewhere, IsNoNewsWhereItsDescriptionIsGiven) {
   EXPECT_TRUE(found(diagnosis, "model-elsewhere").empty()) << messages(diagnosis);
 }
 
+// The same tensors may be computed with otherwise: with heads of another width, another epsilon, another base of angles.
+TEST(ModelElsewhere, IsHeldAgainstTheDescriptionFieldByField) {
+  const std::string own = model_json({256, 64, 2, 128, 4, 2, 0, false, true});
+  const auto with = [&](const std::string& more) {
+    return own.substr(0, own.rfind('}')) + ", " + more + "}";
+  };
+  const auto asked = [&](const std::string& of_folder) {
+    Files files;
+    files.write("folder/config.json", of_folder);
+    files.write("model.json", with(R"("rms_norm_eps": 1e-5, "rope_theta": 10000.0)"));
+    files.write("train.yaml", run_of(files.at("folder").string()));
+    files.question.paths.erase(files.question.paths.begin());
+    return files.diagnose();
+  };
+
+  const Diagnosis same = asked(with(R"("rms_norm_eps": 1e-05, "rope_theta": 10000)"));
+  const Diagnosis other = asked(with(R"("rms_norm_eps": 1e-6, "rope_theta": 500000.0)"));
+
+  EXPECT_TRUE(found(same, "model-config-differs").empty()) << messages(same);
+  EXPECT_THAT(says(other, "model-config-differs"),
+              HasSubstr("rms_norm_eps 1e-05 / 1e-06, rope_theta 10000 / 500000"));
+}
+
 TEST(FinishedRun, NamesItsNewestCheckpointAsDeepspeedDoes) {
   test::TemporaryFolder ours;
   std::filesystem::create_directory(ours / "checkpoint-30");
