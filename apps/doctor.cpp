@@ -19,6 +19,7 @@
 #include "data/sampler.h"
 #include "disk_need.h"
 #include "doctor/disk.h"
+#include "doctor/reader_words.h"
 #include "run_arguments.h"
 #include "run_length.h"
 #include "spec/examine_run.h"
@@ -242,6 +243,16 @@ Result<void> run(const Words& words, int& exit_code) {
   return {};
 }
 
+/// What ends the program before there is an answer, in the language that was asked for.
+Result<void> run_in_language(const Words& words, int& exit_code) {
+  Result<void> result = run(words, exit_code);
+  if (result || words.language != "zh") return result;
+  Error error = result.error();
+  error.what = doctor::in_chinese(error.what);
+  error.fix = doctor::in_chinese(error.fix);
+  return tl::unexpected(std::move(error));
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app, Chosen& chosen) {
@@ -284,7 +295,7 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
       "Ends with exit code 0 when the engine would run the files or nobody can tell, 2 when it "
       "would fail.");
   command->callback([words, &chosen] {
-    chosen.run = [words, &chosen] { return run(*words, chosen.exit_code); };
+    chosen.run = [words, &chosen] { return run_in_language(*words, chosen.exit_code); };
   });
 }
 

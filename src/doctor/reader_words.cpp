@@ -36,6 +36,24 @@ constexpr std::array sentences = {
     Text{"a value is missing behind `=`", "`=` 后缺少值"},
     Text{"key=value is wanted on the command line", "命令行上应写 key=value"},
     Text{"an empty shell variable? null stands for none", "是空的 shell 变量吗？用 null 表示没有"},
+    // The command line of doctor.
+    Text{"no file is given", "没有给出文件"},
+    Text{"name a hardware.yaml, or leave the flag out", "请给出 hardware.yaml，或去掉该选项"},
+    Text{"no budget is given in `{}`", "`{}` 中没有给出预算"},
+    Text{"no budget is given", "没有给出预算"},
+    Text{"`{}` is no budget", "`{}` 不是预算"},
+    Text{"`{}`: no part of a run lies on nvme", "`{}`：训练没有任何部分在 nvme 上"},
+    Text{"leave it out", "请去掉它"},
+    Text{"`plan --fit` alone takes it, to say what the room would do",
+         "只有 `plan --fit` 接受它，用来说明这些空间的作用"},
+    Text{"`{}` has two budgets: {} and {}", "`{}` 有两个预算：{} 和 {}"},
+    Text{"`{}`: a size above 0 is wanted", "`{}`：应为大于 0 的大小"},
+    Text{"`{}` is {} bytes", "`{}` 就是 {} 字节"},
+    Text{"`{}` is {} byte", "`{}` 就是 {} 字节"},
+    Text{"write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB",
+         "请写 SPACE=SIZE[,SPACE=SIZE]，例如 device=80GiB,host=100GiB"},
+    Text{"write a number and a unit, such as 80GiB, 1.5GB or 512MiB",
+         "请写数字和单位，例如 80GiB、1.5GB 或 512MiB"},
     // Values.
     Text{"a whole number is wanted, a number {} was found", "应为整数，找到数字 {}"},
     Text{"a whole number is wanted, the text {} was found", "应为整数，找到文本 {}"},
@@ -289,7 +307,8 @@ constexpr std::size_t longest_report = 16'000;
 }  // namespace
 
 std::vector<std::span<const Text>> reader_sentences() {
-  return {refusal_sentences(), data_sentences(), file_sentences(), sentences};
+  return {refusal_sentences(), data_sentences(), tokenizer_sentences(), file_sentences(),
+          sentences};
 }
 
 std::string in_chinese(std::string_view english) {

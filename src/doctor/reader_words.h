@@ -19,6 +19,7 @@ std::string in_chinese(std::string_view english);
 // The tables.
 std::span<const Text> refusal_sentences();
 std::span<const Text> data_sentences();
+std::span<const Text> tokenizer_sentences();
 std::span<const Text> file_sentences();
 
 }  // namespace underkeel::doctor

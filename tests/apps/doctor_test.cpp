@@ -33,6 +33,20 @@ TEST(Doctor, SpeaksChinese) {
   EXPECT_NE(ran.out.find("最接近的键是 `gradient_clipping`"), std::string::npos) << ran.out;
 }
 
+TEST(Doctor, EndsInTheLanguageThatWasAskedFor) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"--memory disk=4GiB", "`disk=4GiB` 不是预算"},
+      {"--memory device=5", "`device=5` 就是 5 字节；没有哪个训练只用这么少"},
+      {"--memory device=5X", "`5X` 不是字节大小"},
+      {"--memory device=1GiB,device=2GiB", "`device` 有两个预算：1GiB 和 2GiB"},
+      {"--hardware ''", "没有给出文件"}};
+  for (const auto& [flag, says] : refused) {
+    const Ran ran = run_underkeel("doctor x --lang zh " + std::string(flag));
+    EXPECT_EQ(ran.exit_code, 2) << flag;
+    EXPECT_NE(ran.error.find(says), std::string::npos) << flag << ": " << ran.error;
+  }
+}
+
 TEST(Doctor, RefusesWhatIsNoBudgetAndNoLanguage) {
   EXPECT_EQ(run_underkeel("doctor --memory disk=4GiB x").exit_code, 2);
   EXPECT_EQ(run_underkeel("doctor --lang fr x").exit_code, 2);
