@@ -46,7 +46,7 @@ def model_of(options):
         num_hidden_layers=options.layers, num_attention_heads=options.query_heads,
         num_key_value_heads=options.key_heads, head_dim=options.width // options.query_heads,
         vocab_size=options.vocabulary, tie_word_embeddings=options.tied,
-        max_position_embeddings=256, use_cache=False))
+        max_position_embeddings=max(256, options.tokens), use_cache=False))
 
 
 def built_model_of(options):
@@ -78,7 +78,7 @@ def config_of(options):
     adam = {"lr": 1e-3}
     if options.stage > 0:  # stage 0 has another wrapper for any but FusedAdam, which is compiled
         adam.update({"torch_adam": True, "fused": True})
-    return {"train_micro_batch_size_per_gpu": 1,
+    return {"train_micro_batch_size_per_gpu": options.sequences,
             "gradient_accumulation_steps": options.accumulation,
             "bf16": {"enabled": True}, "zero_force_ds_cpu_optimizer": False,
             "zero_optimization": zero, "optimizer": {"type": "AdamW", "params": adam}}
@@ -145,7 +145,8 @@ def measure(options, statistics, tell):
         made.pop("model")
 
     def texts():
-        return torch.randint(0, options.vocabulary, (1, options.tokens), device=options.device)
+        return torch.randint(0, options.vocabulary, (options.sequences, options.tokens),
+                             device=options.device)
 
     def passes():
         for micro in range(options.accumulation):
@@ -268,7 +269,7 @@ def row_of(options, statistics):
     setting = {key: getattr(options, key) for key in keys}
     if options.device == "cuda":
         setting.update({key: getattr(options, key) for key in (
-            "model", "feed_forward", "query_heads", "key_heads", "tied", "saves")})
+            "model", "feed_forward", "query_heads", "key_heads", "tied", "saves", "sequences")})
         setting.update({"torch": torch.__version__, "config": config_of(options)})
     row = {**setting, "version": deepspeed.__version__, "phases": phases}
     return {**row, "error": errors[0]} if errors else row
@@ -333,6 +334,16 @@ def gpu_table():
     for stage in (1, 2, 3):
         yield row(middle, stage)
     yield row(large, 2)
+    # Activations as those of a real run.
+    for recompute in (True, False):
+        yield row(small, 2, tokens=4096, recompute=recompute)
+        yield row(small, 3, tokens=1024, sequences=4, recompute=recompute)
+        yield row(middle, 3, tokens=2048, recompute=recompute)
+    yield row(small, 2, "optimizer", tokens=8192, recompute=True)
+    yield row(small, 3, "both", tokens=8192, recompute=True)
+    yield row(large, 3, tokens=4096, recompute=True)
+    yield row(large, 3, "optimizer", tokens=4096, sequences=2, recompute=True)
+    yield row(large, 2, "optimizer", tokens=2048)
 
 
 def options_of_call():
@@ -354,6 +365,7 @@ def options_of_call():
     parser.add_argument("--tied", action="store_true", help="one matrix for embedding and head")
     parser.add_argument("--vocabulary", type=int, default=1024)
     parser.add_argument("--tokens", type=int, default=16)
+    parser.add_argument("--sequences", type=int, default=1)
     parser.add_argument("--recompute", action="store_true")
     parser.add_argument("--show", type=int, default=0, help="so many of the largest in `rest`")
     parser.add_argument("--verbose", action="store_true")

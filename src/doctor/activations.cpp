@@ -199,13 +199,18 @@ Range logits_and_loss(const ActivationQuestion& question) {
   return whole(question, PerToken(question).logits());
 }
 
-Range activation_peak(const ActivationQuestion& question) {
+BackwardActivations backward_activations(const ActivationQuestion& question) {
   const Range kept = kept_per_token(question);
-  const Range loss = plus(kept, PerToken(question).logits());
   // A layer that is computed again has the last norm behind it.
-  const Range layer =
-      plus(question.recomputes ? inputs_of_layers(question) : kept, work_per_token(question));
-  return whole(question, largest(loss, layer));
+  const Range layers = question.recomputes ? inputs_of_layers(question) : kept;
+  return {.loss = whole(question, plus(kept, PerToken(question).logits())),
+          .layers = whole(question, layers),
+          .work = layer_work(question)};
+}
+
+Range activation_peak(const ActivationQuestion& question) {
+  const BackwardActivations parts = backward_activations(question);
+  return largest(parts.loss, plus(parts.layers, parts.work));
 }
 
 Range evaluation_peak(const ActivationQuestion& question) {

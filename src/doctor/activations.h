@@ -36,6 +36,14 @@ Range layer_work(const ActivationQuestion& question);
 Range logits_and_loss(const ActivationQuestion& question);
 /// The peak of forward and backward.
 Range activation_peak(const ActivationQuestion& question);
+
+/// Of a backward pass: where it begins, and while it goes through the layers.
+struct BackwardActivations {
+  Range loss;    // all that is kept, with logits and loss
+  Range layers;  // of layers that it has not come to: in proportion to their number
+  Range work;    // of the layer that it is at
+};
+BackwardActivations backward_activations(const ActivationQuestion& question);
 /// Of a forward pass alone, without gradients: one layer's working set, or logits.
 Range evaluation_peak(const ActivationQuestion& question);
 

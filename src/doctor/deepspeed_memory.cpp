@@ -150,6 +150,9 @@ class Model {
     if (s_.stage == 3) return sharded_passes(has_moments);
     // Stage 1 reduces once the backward pass is over, when no activations are left, unless it overlaps.
     const bool reduces_after = s_.stage == 1 && !s_.overlap_comm && !s_.uses_bf16_optimizer;
+    Holding worst = at_loss(has_moments);
+    Holding layers = worst_before_reduction(has_moments);
+    consider(worst, layers);
     Holding turn = resting(has_moments);
     add_gradients(turn, !reduces_after);
     if (!reduces_after && s_.stage == 1 && !s_.uses_bf16_optimizer) {
@@ -157,8 +160,7 @@ class Model {
           turn,
           {.elements = s_.reduce_bucket, .largest = run_.sizes.largest_trainable, .count = 2});
     }
-    Holding worst = turn;
-    add_activations(worst, 1);
+    add_activations(turn, 0);
     // The gradient of the embedding is the last one, when no activations are left.
     turn.add("gradient_in_work", 0, element_ * gradient_in_work());
     consider(worst, turn);
@@ -188,7 +190,37 @@ class Model {
     return worst;
   }
 
-  bool is_state_alone() const { return run_.activations.high <= 0; }
+  /// Where the backward pass begins: its gradients are not there yet, and releases differ in when they make the bucket.
+  Holding at_loss(bool has_moments) const {
+    Holding holding = before_gradients(has_moments);
+    if (run_.activations.loss.high > 0)
+      holding.add("activations", run_.activations.loss.low, run_.activations.loss.high);
+    return holding;
+  }
+
+  /// At the last layer: the head's gradient, the first, is there.
+  Holding worst_before_reduction(bool has_moments) const {
+    Holding holding = before_gradients(has_moments);
+    holding.add("gradient_in_work", 0, element_ * run_.sizes.largest_trainable);
+    add_activations(holding, 1);
+    return holding;
+  }
+
+  Holding before_gradients(bool has_moments) const {
+    Holding holding = resting(has_moments);
+    const bool accumulates = run_.accumulation_steps > 1;
+    if (s_.uses_bf16_optimizer || (accumulates && s_.stage < 2))
+      add_own_gradients(holding, false);
+    else if (s_.stage == 1 && s_.gradient_bytes > element_)
+      holding.add("gradients", 4 * psi_);
+    else if (s_.stage == 2 && s_.optimizer == Offload::none && accumulates)
+      holding.add("gradients", element_ * share_);
+    if ((s_.stage == 1 || s_.stage == 2) && !s_.uses_bf16_optimizer)
+      holding.add("bucket", 0, bucket_bytes());
+    return holding;
+  }
+
+  bool is_state_alone() const { return run_.activations.loss.high <= 0; }
 
   /// Of state alone there is no moment when activations meet it: each term is then at its most.
   void consider(Holding& worst, const Holding& holding) const {
@@ -202,8 +234,9 @@ class Model {
       const auto found = std::find_if(worst.terms.begin(), worst.terms.end(), same);
       if (found == worst.terms.end())
         worst.terms.push_back(term);
-      else if (term.high_bytes > found->high_bytes)
-        *found = term;
+      else
+        *found = {term.name, std::max(term.low_bytes, found->low_bytes),
+                  std::max(term.high_bytes, found->high_bytes)};
     }
   }
 
@@ -223,9 +256,12 @@ class Model {
     return (s_.stage == 3 ? 3 : 2) * run_.sizes.tied;
   }
 
+  /// While the backward pass goes through the layers, with a fraction of them before it.
   void add_activations(Holding& holding, double fraction) const {
-    if (run_.activations.high > 0)
-      holding.add("activations", fraction * run_.activations.low, fraction * run_.activations.high);
+    const BackwardActivations& all = run_.activations;
+    if (!is_state_alone())
+      holding.add("activations", fraction * all.layers.low + all.work.low,
+                  fraction * all.layers.high + all.work.high);
   }
 
   /// Of stage 1, after the backward pass. A gradient that was copied to the bucket has given its own memory back.
@@ -257,16 +293,20 @@ class Model {
     const bool records = !has_moments && run_.accumulation_steps == 1;
     const double alone = gathers(run) ? element_ * run_.sizes.largest_tensor : 0;
     const double received = records ? 0 : received_bytes(run, element_ * window.most);
-    const auto at = [&](double gathered) {
+    const auto at = [&](double gathered, bool at_loss = false) {
       Holding holding = resting(has_moments);
       if (has_moments) add_persistent(holding);
       const double live = gathers(run) ? element_ * gathered : 0;
-      const double least = std::min(live, alone);
+      // Between the head's two passes it may be released.
+      const double least = at_loss ? 0 : std::min(live, alone);
       holding.add("live", least, records ? least : live + received);
       return holding;
     };
-    Holding worst = at(window.most);
-    add_activations(worst, 1);
+    Holding worst = at(window.most, true), layers = at(window.most);
+    if (run_.activations.loss.high > 0)
+      worst.add("activations", run_.activations.loss.low, run_.activations.loss.high);
+    add_activations(layers, 1);
+    consider(worst, layers);
     for (const Reduction& reduction : window.reductions) {
       Holding holding = at(reduction.gathered);
       add_reduction(holding, reduction);
@@ -323,6 +363,11 @@ class Model {
   }
 
   void add_gradients(Holding& holding, bool reduces) const {
+    add_own_gradients(holding, reduces);
+    if ((s_.stage == 1 || s_.stage == 2) && !s_.uses_bf16_optimizer) add_bucket(holding);
+  }
+
+  void add_own_gradients(Holding& holding, bool reduces) const {
     const bool offloads = s_.optimizer != Offload::none;
     if (s_.stage == 0) holding.add("gradients", element_ * psi_);
     if (s_.uses_bf16_optimizer) {
@@ -337,12 +382,12 @@ class Model {
       // Of two accumulations one is seen with whole parameters on the borders.
       holding.add("gradients", element_ * ((copies - 1) * share_ + owned_elements(run_)));
     }
-    if (s_.stage == 1 || s_.stage == 2) add_bucket(holding);
   }
 
   /// Of stages 1 and 2.
+  double bucket_bytes() const { return element_ * s_.reduce_bucket * (s_.overlap_comm ? 2 : 1); }
   void add_bucket(Holding& holding) const {
-    const double bucket = element_ * s_.reduce_bucket * (s_.overlap_comm ? 2 : 1);
+    const double bucket = bucket_bytes();
     if (s_.contiguous_gradients)
       holding.add("bucket", bucket);
     else

@@ -20,8 +20,8 @@ struct DeepspeedRun {
   double ranks = 1;  // of the ZeRO group
   double ranks_on_node = 1;
   double accumulation_steps = 1;
-  double quantised_bytes = 0.5;  // of a quantised element, with its scales
-  Range activations;             // of forward and backward; zero: of state alone
+  double quantised_bytes = 0.5;     // of a quantised element, with its scales
+  BackwardActivations activations;  // zero: of state alone
   Range evaluation;
   bool evaluates = false;
   bool saves = true;

@@ -124,7 +124,7 @@ DeepspeedRun run_of(const MemoryCase& memory) {
           .ranks_on_node = memory.ranks_on_node,
           .accumulation_steps = static_cast<double>(memory.run.accumulation_steps),
           .quantised_bytes = quantised_bytes(memory.run),
-          .activations = activation_peak(training),
+          .activations = backward_activations(training),
           .evaluation = times(evaluation_peak(evaluating), 1),
           .evaluates = memory.run.evaluates,
           .saves = memory.run.saves,

@@ -72,7 +72,7 @@ struct Foretold {
         settings(settings_of_row(row)),
         ranks(row.at("ranks")) {
     const ActivationQuestion question{.model = model,
-                                      .sequences = 1,
+                                      .sequences = row.value("sequences", 1.0),
                                       .tokens = row.at("tokens"),
                                       .recomputes = row.at("recompute"),
                                       .element_bytes = 2};
@@ -81,7 +81,7 @@ struct Foretold {
                                  .ranks = static_cast<double>(ranks),
                                  .ranks_on_node = 1,
                                  .accumulation_steps = row.at("accumulation"),
-                                 .activations = activation_peak(question),
+                                 .activations = backward_activations(question),
                                  .evaluation = evaluation_peak(question),
                                  .evaluates = true,
                                  .has_process = false});
@@ -130,6 +130,9 @@ inline std::string name_of_row(const Json& row) {
   if (row.at("overlap") == true) name += ", overlaps";
   if (row.contains("model") && row.at("bucket") < 5e8) name += ", small bucket";
   if (row.value("saves", false)) name += ", saves";
+  if (row.at("tokens") > 128)
+    name += fmt::format(", {} x {} tokens", row.value("sequences", 1), row.at("tokens").get<int>());
+  if (row.at("recompute") == true) name += ", recomputes";
   if (row.value("max_live", 1e9) < 1e9) name += ", small window";
   if (row.value("sub_group", 1e9) < 1e9) name += ", small sub-groups";
   return name;
