@@ -3,9 +3,7 @@
 #include "doctor/deepspeed_memory.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -17,8 +15,6 @@ namespace {
 
 // One all-reduce of stage 0 flattens at most this many elements.
 constexpr double stage0_flatten_elements = 5e8;
-// Lost to pieces too small, where the allocator's cache is given back because memory is short.
-constexpr double allocator_waste = 0.06;
 // The norm of a gradient is taken of so many elements at a time, in double.
 constexpr double norm_piece_elements = 2.5e8;
 // An element of a gradient, in double, for its norm.
@@ -468,32 +464,6 @@ double persistent_device_bytes(const DeepspeedRun& run) {
   model.add_weights(holding);
   model.add_persistent(holding);
   return holding.low() + model.state_bytes();
-}
-
-Reserved reserved_bytes(const Forecast& forecast) {
-  constexpr std::array<std::string_view, 5> passing = {"set_up", "update_copies", "gradient_checks",
-                                                       "bucket_copy", "bucket_cast"};
-  std::array<double, passing.size()> cached = {};
-  Reserved reserved;
-  for (std::size_t p = 0; p < phase_count; ++p) {
-    const auto& holding = forecast.at(static_cast<Phase>(p), Space::device);
-    if (!holding) continue;
-    Range held;
-    for (const Term& term : holding->terms) {
-      if (term.name == "context" || term.name == "allocator") continue;
-      held.low += term.low_bytes;
-      held.high += term.high_bytes;
-      const auto at = std::find(passing.begin(), passing.end(), term.name);
-      if (at == passing.end()) continue;
-      double& most = cached[static_cast<std::size_t>(at - passing.begin())];
-      most = std::max(most, term.high_bytes);
-    }
-    reserved.peak = {std::max(reserved.peak.low, held.low),
-                     std::max(reserved.peak.high, held.high)};
-  }
-  reserved.most = (1 + allocator_waste) * reserved.peak.high +
-                  std::accumulate(cached.begin(), cached.end(), 0.0);
-  return reserved;
 }
 
 Forecast deepspeed_memory(const DeepspeedRun& run) {

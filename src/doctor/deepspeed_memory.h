@@ -14,6 +14,8 @@ double persistent_device_bytes(const DeepspeedRun& run);
 /// All phases. Limits are those given; the verdict is left unknown.
 Forecast deepspeed_memory(const DeepspeedRun& run);
 
+/// What torch's allocator loses to pieces too small, where its cache is given back because memory is short.
+inline constexpr double allocator_waste = 0.06;
 /// Device memory of a rank as torch's allocator has it, in bytes, without the context: the highest peak of what is
 /// allocated, and the most that is reserved where memory is plenty. The cache keeps blocks that came and went and may have
 /// no use for them.
