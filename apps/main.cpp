@@ -1,6 +1,7 @@
 // The one binary: finds the subcommand, runs it, tells how it went.
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -67,6 +68,17 @@ int tell(const Error& error) {
   return exit_code(error.code);
 }
 
+/// What is wrong in a file and says nothing of a cure: doctor reads the same file, and tells what comes of each key.
+Error with_cure(Error error) {
+  if (!error.fix.empty() || exit_code(error.code) != 2) return error;
+  const std::string file = error.where.substr(0, error.where.find(", "));
+  std::error_code status;
+  if (!file.empty() && std::filesystem::is_regular_file(file, status))
+    error.fix =
+        fmt::format("mend what is named; `underkeel doctor {}` says what comes of it", file);
+  return error;
+}
+
 int run(int argument_count, char** arguments) {
   CLI::App app("Fine-tunes Llama-family models, and knows every byte before the first step.",
                "underkeel");
@@ -113,7 +125,7 @@ int run(int argument_count, char** arguments) {
                         .fix = "look at where it is redirected: a full disk, or a closed pipe"};
   try {
     const Result<void> result = chosen.run();
-    if (!result) return tell(result.error());
+    if (!result) return tell(with_cure(result.error()));
   } catch (const std::system_error&) {  // fmt's, of a failed write
     return tell(no_output);
   }

@@ -128,6 +128,22 @@ TEST(CommandLine, RefusesTwoBudgetsOfOneSpaceAndNumbersThatAreNone) {
   }
 }
 
+TEST(CommandLine, NamesWhoSaysMoreOfProblemsThatBringNoCure) {
+  const auto run = test::complete_case("tied_head", {.with_weights = false});
+  const std::string file = run.run_file.string();
+  const std::string cure =
+      "\ntry:   mend what is named; `underkeel doctor " + file + "` says what comes of it\n";
+
+  const Ran several = run_underkeel("plan " + file + " learning_rate=abc cutoff_len=x");
+  const Ran one = run_underkeel("plan " + file + " learning_rate=abc");
+  const Ran with_own = run_underkeel("plan " + file + " learning_rat=1");
+
+  EXPECT_THAT(several.error, HasSubstr("error: 2 problems\n"));
+  EXPECT_THAT(several.error, HasSubstr(cure));
+  EXPECT_THAT(one.error, HasSubstr(cure));
+  EXPECT_THAT(with_own.error, HasSubstr("try:   the nearest is `learning_rate`"));
+}
+
 TEST(CommandLine, PlanNeedsNoWeightsAndGivesTheShapeOfItsJson) {
   const auto run = test::complete_case("tied_head", {.with_weights = false});
 
