@@ -13,8 +13,15 @@ namespace underkeel::spec {
 Result<std::string> read_text_file(const std::filesystem::path& file) {
   constexpr std::size_t longest_bytes = std::size_t{16} << 20;
   std::error_code status;
-  if (!std::filesystem::exists(file, status))
+  const std::filesystem::file_type type = std::filesystem::status(file, status).type();
+  if (type == std::filesystem::file_type::not_found)
     return fail(ErrorCode::not_found, "the file is not there", file.string());
+  if (status)  // a folder above it may not be entered, links lead back to themselves
+    return fail(ErrorCode::io, fmt::format("the file cannot be read: {}", status.message()),
+                file.string(), "look at the folders and links on its path: `ls -l`");
+  if (type == std::filesystem::file_type::directory)
+    return fail(ErrorCode::bad_file, "this is not a file", file.string(),
+                "it is a folder: name a file in it");
   if (!std::filesystem::is_regular_file(file, status))
     return fail(ErrorCode::bad_file, "this is not a file", file.string(),
                 "name a file; what comes from a pipe or a device is to be written into one first");

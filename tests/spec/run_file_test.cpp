@@ -438,6 +438,10 @@ TEST_F(RunFile, RefusesBrokenYamlWithLineAndColumn) {
 TEST_F(RunFile, SaysWhenItIsNotThere) {
   EXPECT_EQ(read_run_file(root_ / "none.yaml", {}).error().code, ErrorCode::not_found);
   EXPECT_EQ(read_run_file(root_, {}).error().what, "this is not a file");
+  EXPECT_EQ(read_run_file(root_, {}).error().fix, "it is a folder: name a file in it");
+  std::filesystem::create_symlink("loop.yaml", root_ / "loop.yaml");
+  EXPECT_EQ(read_run_file(root_ / "loop.yaml", {}).error().what,
+            "the file cannot be read: Too many levels of symbolic links");
 }
 
 TEST(NearestWord, IsWithinAThirdOfTheLettersOrNone) {
