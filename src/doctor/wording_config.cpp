@@ -349,7 +349,7 @@ constexpr std::array wordings = {
             {"does not fit: {space} needs {needed}, {allowed} are allowed (device {device} a rank, "
              "host "
              "{host} a node)",
-             "放不下：{space} 需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
+             "放不下：{space}需要 {needed}，允许 {allowed}（每个 rank 设备 {device}，每节点主机 "
              "{host}）"},
             {"{cure}", "{cure}"}},
     Wording{"underkeel-communication",
@@ -363,7 +363,7 @@ constexpr std::array wordings = {
     Wording{"underkeel-lengths-not-known",
             {"the config alone does not say how long samples are; with {tokens} tokens {space} "
              "needs {needed}, {allowed} are allowed, and short ones fit",
-             "单独的配置没有说明样本长度；按 {tokens} 个 token 计，{space} 需要 {needed}，允许 "
+             "单独的配置没有说明样本长度；按 {tokens} 个 token 计，{space}需要 {needed}，允许 "
              "{allowed}，短样本则放得下"},
             {"give the run file, whose cutoff_len bounds the length. {cure}",
              "请同时给出训练文件，其中 cutoff_len 限定长度。{cure}"}},
