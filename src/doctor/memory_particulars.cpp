@@ -242,7 +242,7 @@ class Particulars {
          {{"kept", span_of(kept)},
           {"layer", span_of(layer_work(question))},
           {"loss", span_of(logits_and_loss(question))},
-          {"recompute", question.recomputes ? "@recompute.on" : "@recompute.off"}});
+          {"recompute", question.recomputes ? "@activations.recomputed" : "@activations.kept"}});
     if (question.has_eager_attention || !may_fall_back_to_scores(question)) return;
     ActivationQuestion in_16_bit = question;
     in_16_bit.element_bytes = 2;

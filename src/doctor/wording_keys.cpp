@@ -251,6 +251,8 @@ constexpr std::array shared_phrases = {
     Phrase{"term.gradient_in_work", {"gradients in work", "计算中的梯度"}},
     Phrase{"term.defragmented", {"shards on their way through the host", "经主机整理的分片"}},
     Phrase{"term.gradient_checks", {"overflow test and norm", "溢出检查与范数"}},
+    Phrase{"activations.recomputed", {"with recomputation", "有重计算"}},
+    Phrase{"activations.kept", {"without recomputation", "无重计算"}},
     Phrase{"term.activations", {"activations and logits", "激活与 logits"}},
     Phrase{"term.update_copies", {"copies for the update", "更新时的副本"}},
     Phrase{"term.gathered_module", {"one gathered module", "收集的单个模块"}},

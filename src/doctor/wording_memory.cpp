@@ -300,12 +300,13 @@ constexpr std::array wordings = {
              "不重计算时，一个微批的激活在反向之前至少占 {bytes}（{layers} 层 x {tokens} 个 token "
              "x {values} 个值 x {element} 字节），与引擎无关"},
             {}},
-    Wording{"activations-kept",
-            {"transformers' code keeps {kept} of activations for the backward pass ({recompute}); "
-             "a layer then works with {layer}, the loss with {loss}",
-             "transformers 的代码为反向保留 {kept} 激活（{recompute}）；之后一层计算时用 {layer}，"
-             "损失用 {loss}"},
-            {}},
+    Wording{
+        "activations-kept",
+        {"{recompute} transformers' code keeps {kept} of activations for the backward pass; the "
+         "loss then works with {loss}, and a layer with {layer}",
+         "{recompute}时，transformers 的代码为反向保留 {kept} 激活；之后损失计算用 {loss}，"
+         "一层计算用 {layer}"},
+        {}},
     Wording{"scores-in-f32",
             {"in f32, with {query_heads} query heads on {key_heads} key heads, attention may hold "
              "all scores (measured with transformers 4.57 and later): activations take {peak}, "
