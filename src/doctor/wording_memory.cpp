@@ -302,7 +302,7 @@ constexpr std::array wordings = {
             {}},
     Wording{
         "activations-kept",
-        {"{recompute} transformers' code keeps {kept} of activations for the backward pass; the "
+        {"{recompute}, {kept} of activations wait for the backward pass in transformers' code; the "
          "loss then works with {loss}, and a layer with {layer}",
          "{recompute}时，transformers 的代码为反向保留 {kept} 激活；之后损失计算用 {loss}，"
          "一层计算用 {layer}"},

@@ -251,12 +251,13 @@ void Executor::State::run_lane(Running& now, std::size_t lane) {
   if (!ops.empty() && !failed)
     for (std::size_t other = 0; other < lanes::count; ++other)
       progress[other].wait_for(now.start[other]);
-  const bool has_graphs = graphs && lane == index(lanes::compute) && !now.inputs.distortion;
+  const bool may_have_graphs = graphs && lane == index(lanes::compute) && !now.inputs.distortion;
+  const SegmentGraphs* captured =
+      may_have_graphs ? graphs->of(segment, now.context.class_rows) : nullptr;
   for (std::size_t place = 0; place < ops.size();) {
     const std::uint32_t position = ops[place];
     wait_for_others(now, position, lane);
-    const LaneGraph* graph =
-        has_graphs ? graphs->find(segment, now.context.class_rows, place) : nullptr;
+    const LaneGraph* graph = captured != nullptr ? captured->at(place) : nullptr;
     if (graph != nullptr) {
       run_graph(now, place, *graph);
       place += graph->count;

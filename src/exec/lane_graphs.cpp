@@ -70,10 +70,10 @@ Result<std::unique_ptr<LaneGraphs>> LaneGraphs::make(Context context, GpuLanes& 
     for (std::size_t i = 0; i < schedule.segments.size(); ++i) {
       const plan::Segment& segment = schedule.segments[i];
       const std::int64_t rows = std::min(class_rows, segment.max_rows);
-      if (rows == 0 || made->has(i, rows)) continue;
+      if (rows == 0 || made->of(i, rows) != nullptr) continue;
       context.rows = context.class_rows = rows;
       if (!are_short(context, segment)) continue;
-      Captured captured{.segment = i, .class_rows = rows};
+      SegmentGraphs captured(i, rows);
       UK_TRY_VOID(made->capture(context, gpu_lanes, programs[i], captured));
       made->captured_.push_back(std::move(captured));
     }
@@ -81,21 +81,21 @@ Result<std::unique_ptr<LaneGraphs>> LaneGraphs::make(Context context, GpuLanes& 
   return made;
 }
 
-bool LaneGraphs::has(std::size_t segment, std::int64_t class_rows) const {
-  return std::any_of(captured_.begin(), captured_.end(), [&](const Captured& one) {
-    return one.segment == segment && one.class_rows == class_rows;
-  });
+const SegmentGraphs* LaneGraphs::of(std::size_t segment, std::int64_t class_rows) const {
+  const auto found = std::find_if(captured_.begin(), captured_.end(),
+                                  [&](const auto& one) { return one.is_of(segment, class_rows); });
+  return found == captured_.end() ? nullptr : &*found;
 }
 
 std::size_t LaneGraphs::count() const {
   std::size_t count = 0;
-  for (const Captured& one : captured_) count += one.graphs.size();
+  for (const SegmentGraphs& one : captured_) count += one.count();
   return count;
 }
 
 Result<void> LaneGraphs::capture(const Context& context, GpuLanes& gpu_lanes,
-                                 const LaneProgram& program, Captured& into) {
-  const plan::Segment& segment = context.plan->schedule.segments[into.segment];
+                                 const LaneProgram& program, SegmentGraphs& into) {
+  const plan::Segment& segment = context.plan->schedule.segments[into.segment()];
   const auto& ops = program.ops[index(lanes::compute)];
   device::Gpu& gpu = gpu_lanes.gpu();
   device::Queue& queue = gpu_lanes.queue(index(lanes::compute));
@@ -109,7 +109,7 @@ Result<void> LaneGraphs::capture(const Context& context, GpuLanes& gpu_lanes,
     while (end < ops.size() && is_fixed(segment.ops[ops[end]]) && (end == begin || !waits(end))) {
       launches += queues_nothing(segment.ops[ops[end]]) ? 0 : 1;
       ++end;
-      if (gpu_lanes.is_waited_for(into.segment, ops[end - 1])) break;
+      if (gpu_lanes.is_waited_for(into.segment(), ops[end - 1])) break;
     }
     if (launches >= fewest_launches && launch_count_ + launches <= most_launches) {
       UK_TRY_VOID(gpu.begin_capture(queue));
@@ -118,23 +118,22 @@ Result<void> LaneGraphs::capture(const Context& context, GpuLanes& gpu_lanes,
           UK_TRY_VOID(run_operation(context, op, queue));
       UK_TRY(graph, gpu.end_capture(queue));
       launch_count_ += launches;
-      into.begins.push_back(begin);
-      into.graphs.push_back({.count = end - begin, .graph = graph});
+      into.add(begin, {.count = end - begin, .graph = graph});
     }
     begin = std::max(end, begin + 1);
   }
   return {};
 }
 
-const LaneGraph* LaneGraphs::find(std::size_t segment, std::int64_t class_rows,
-                                  std::size_t place) const {
-  for (const Captured& one : captured_) {
-    if (one.segment != segment || one.class_rows != class_rows) continue;
-    const auto found = std::lower_bound(one.begins.begin(), one.begins.end(), place);
-    if (found == one.begins.end() || *found != place) return nullptr;
-    return &one.graphs[static_cast<std::size_t>(found - one.begins.begin())];
-  }
-  return nullptr;
+void SegmentGraphs::add(std::size_t place, LaneGraph graph) {
+  begins_.push_back(place);
+  graphs_.push_back(graph);
+}
+
+const LaneGraph* SegmentGraphs::at(std::size_t place) const {
+  const auto found = std::lower_bound(begins_.begin(), begins_.end(), place);
+  if (found == begins_.end() || *found != place) return nullptr;
+  return &graphs_[static_cast<std::size_t>(found - begins_.begin())];
 }
 
 }  // namespace underkeel::exec

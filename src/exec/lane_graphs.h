@@ -18,6 +18,29 @@ struct LaneGraph {
   device::GraphId graph{};
 };
 
+/// The graphs of one segment in one class of rows.
+class SegmentGraphs {
+ public:
+  SegmentGraphs(std::size_t segment, std::int64_t class_rows)
+      : segment_(segment), class_rows_(class_rows) {}
+
+  /// The graph that begins with the compute lane's operation at `place`; none: it is launched by itself.
+  const LaneGraph* at(std::size_t place) const;
+  bool is_of(std::size_t segment, std::int64_t class_rows) const {
+    return segment == segment_ && class_rows == class_rows_;
+  }
+  std::size_t segment() const { return segment_; }
+  std::size_t count() const { return graphs_.size(); }
+  /// Places ascend.
+  void add(std::size_t place, LaneGraph graph);
+
+ private:
+  std::size_t segment_;
+  std::int64_t class_rows_;
+  std::vector<std::size_t> begins_;
+  std::vector<LaneGraph> graphs_;
+};
+
 class LaneGraphs {
  public:
   /// Captures every segment in those classes of rows in which its launches are short, those met most first;
@@ -26,22 +49,15 @@ class LaneGraphs {
   static Result<std::unique_ptr<LaneGraphs>> make(Context context, GpuLanes& gpu_lanes,
                                                   const std::vector<LaneProgram>& programs);
 
-  /// The graph that begins with the compute lane's operation at `place`; none: it is launched by itself.
-  const LaneGraph* find(std::size_t segment, std::int64_t class_rows, std::size_t place) const;
+  /// None where the segment was not captured in this class.
+  const SegmentGraphs* of(std::size_t segment, std::int64_t class_rows) const;
   std::size_t count() const;
 
  private:
-  struct Captured {
-    std::size_t segment = 0;
-    std::int64_t class_rows = 0;
-    std::vector<std::size_t> begins;  // places in the lane, ascending
-    std::vector<LaneGraph> graphs;
-  };
-  bool has(std::size_t segment, std::int64_t class_rows) const;
   Result<void> capture(const Context& context, GpuLanes& gpu_lanes, const LaneProgram& program,
-                       Captured& into);
+                       SegmentGraphs& into);
 
-  std::vector<Captured> captured_;
+  std::vector<SegmentGraphs> captured_;
   std::size_t launch_count_ = 0;
 };
 
