@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "doctor/advice_rules.h"
+#include "doctor/advice_sheet.h"
 #include "doctor/config_rules.h"
 #include "doctor/log_reader.h"
 
@@ -16,14 +17,8 @@ constexpr double gib_of_card = 1024.0 * 1024 * 1024;
 // Master, two moments and gradients: what the update of a sub-group reads from the disk, in f32.
 constexpr double buffers_of_sub_group = 4;
 
-/// A verdict as a phrase of wordings.
-constexpr std::string_view yes = "@advice.true", half = "@advice.half", no = "@advice.false";
+}  // namespace
 
-double least_activations(const MemoryCase& memory) {
-  return activation_peak(activations_of(memory)).low;
-}
-
-/// What a rank needs on its GPU in the worst phase, at least and at most.
 Range on_device(const Forecast& forecast) {
   Range worst;
   for (const auto& spaces : forecast.memory)
@@ -34,11 +29,6 @@ Range on_device(const Forecast& forecast) {
   return worst;
 }
 
-double least_on_device(const Forecast& forecast) {
-  return on_device(forecast).low;
-}
-
-/// Of weights, gradients, optimizer state and buffers alone.
 double state_on_device(const MemoryCase& memory) {
   const Forecast state = state_forecast_of(memory);
   double most = 0;
@@ -47,16 +37,31 @@ double state_on_device(const MemoryCase& memory) {
   return most;
 }
 
-class RunFigures {
+namespace {
+
+double least_activations(const MemoryCase& memory) {
+  return activation_peak(activations_of(memory)).low;
+}
+
+double least_on_device(const Forecast& forecast) {
+  return on_device(forecast).low;
+}
+
+class RunFigures : private AdviceSheet {
  public:
-  RunFigures(MemoryCase memory, const Inputs& inputs, std::map<std::string, std::string>& figures)
-      : memory_(std::move(memory)),
+  RunFigures(MemoryCase memory, const Inputs& inputs, const AskedNumber& asked,
+             std::map<std::string, std::string>& figures)
+      : AdviceSheet(memory.limits.device.value_or(80 * gib_of_card), figures),
+        memory_(std::move(memory)),
         inputs_(inputs),
-        figures_(figures),
+        asked_(asked),
         forecast_(forecast_of(memory_)),
-        card_(memory_.limits.device.value_or(80 * gib_of_card)) {}
+        card_(card_bytes()) {}
 
   void add() {
+    if (asked_.quantity == Quantity::batch || asked_.quantity == Quantity::tokens)
+      return add_activations();
+    if (asked_.said) return add_method_figures(memory_, inputs_, asked_, *this);
     add_allocator();
     add_gathered();
     add_activations();
@@ -65,25 +70,10 @@ class RunFigures {
     add_method();
     add_offload();
     add_disk();
+    add_method_figures(memory_, inputs_, asked_, *this);
   }
 
  private:
-  void size(std::string_view name, double bytes) { say(name, amount(bytes)); }
-  void say(std::string_view name, std::string_view text) {
-    figures_[std::string(name)] = std::string(text);
-  }
-  void count(std::string_view name, double value) { say(name, fmt::format("{:.0f}", value)); }
-  void judge(std::string_view name, std::string_view truth) {
-    say(fmt::format("{}_truth", name), truth);
-  }
-  /// What saves nothing is no help, and half a one where the rest is too large still.
-  void judge_saving(std::string_view name, double saved, double rest) {
-    judge(name, saved <= 0 ? no : rest > card_ ? half : yes);
-  }
-  void judge_change(std::string_view name, double saved, const MemoryCase& changed) {
-    judge_saving(name, saved, least_on_device(forecast_of(changed)));
-  }
-
   /// Of the last log that tells what its GPU held.
   std::optional<OutOfMemory> logged() const {
     std::optional<OutOfMemory> last;
@@ -101,15 +91,16 @@ class RunFigures {
     double fragments = waste, allocated = step.high() - waste, card = card_;
     say("fragments_source", "@fragments.forecast");
     // Without what is held back it would fit, or there is a shortfall that nothing of the kind cures.
-    std::string_view truth = step.high() > card && allocated <= card ? yes
-                             : least_on_device(forecast_) > card     ? no
-                                                                     : half;
+    std::string_view truth = step.high() > card && allocated <= card ? verdict_yes
+                             : least_on_device(forecast_) > card     ? verdict_no
+                                                                     : verdict_half;
     if (const auto error = logged()) {
       fragments = *error->reserved_unused;
       allocated = error->allocated.value_or(allocated);
       card = error->total.value_or(card);
       say("fragments_source", "@fragments.log");
-      if (error->tried) truth = fragments + error->free.value_or(0) >= *error->tried ? yes : no;
+      if (error->tried)
+        truth = fragments + error->free.value_or(0) >= *error->tried ? verdict_yes : verdict_no;
     }
     size("fragments", fragments);
     size("allocated", allocated);
@@ -145,21 +136,30 @@ class RunFigures {
     size("activations_recomputed", least_activations(recomputed));
     say("recompute_now", memory_.run.recomputes ? "@recompute.on" : "@recompute.off");
     if (memory_.run.recomputes)
-      judge("recompute", half);
+      judge("recompute", verdict_half);
     else
       judge_change("recompute", now - least_activations(recomputed), recomputed);
 
-    MemoryCase one = memory_;
-    one.run.micro_batch = 1;
-    one.run.accumulation_steps *= memory_.run.micro_batch;
-    size("activations_of_one", least_activations(one));
-    count("rounds", static_cast<double>(one.run.accumulation_steps));
-    judge_change("batch_of_one", now - least_activations(one), one);
+    const auto batch = asked_.of(Quantity::batch).value_or(Said{.value = 1});
+    const auto global = memory_.run.micro_batch * memory_.run.accumulation_steps;
+    MemoryCase other = memory_;
+    other.run.micro_batch = std::max<std::int64_t>(
+        1, std::llround(batch.of(static_cast<double>(memory_.run.micro_batch))));
+    // As many rounds as keep the batch, or the next number above.
+    other.run.accumulation_steps = (global + other.run.micro_batch - 1) / other.run.micro_batch;
+    count("batch_said", static_cast<double>(other.run.micro_batch));
+    size("activations_of_batch", least_activations(other));
+    count("rounds", static_cast<double>(other.run.accumulation_steps));
+    count("samples_then",
+          static_cast<double>(other.run.accumulation_steps * other.run.micro_batch));
+    count("samples_now", static_cast<double>(global));
+    judge_change("batch", now - least_activations(other), other);
 
     MemoryCase shorter = memory_;
-    shorter.tokens = std::max(1.0, std::floor(memory_.tokens / 2));
-    count("half_tokens", shorter.tokens);
-    size("activations_of_half", least_activations(shorter));
+    const auto length = asked_.of(Quantity::tokens).value_or(Said{.value = 0.5, .is_share = true});
+    shorter.tokens = std::max(1.0, std::floor(length.of(memory_.tokens)));
+    count("tokens_said", shorter.tokens);
+    size("activations_of_length", least_activations(shorter));
     judge_change("cutoff", now - least_activations(shorter), shorter);
   }
 
@@ -168,7 +168,7 @@ class RunFigures {
     const double layers = memory_.run.recomputes ? 1 : static_cast<double>(memory_.model->layers);
     size("scores", layers * score_bytes_of_layer(activations_of(memory_)));
     count("score_layers", layers);
-    judge("scores", memory_.run.has_eager_attention ? yes : half);
+    judge("scores", memory_.run.has_eager_attention ? verdict_yes : verdict_half);
   }
 
   void add_moments() {
@@ -197,7 +197,7 @@ class RunFigures {
                       : memory_.run.is_lora             ? "@method.lora"
                                                         : "@method.full");
     if (memory_.run.is_lora)
-      judge("lora", half);
+      judge("lora", verdict_half);
     else
       judge_change("lora", now - state_on_device(lora), lora);
   }
@@ -213,14 +213,7 @@ class RunFigures {
     size("offloaded_low", low);
     size("offloaded_high", high);
     size("offloaded_host", forecast.at(Phase::step, Space::host)->low());
-    const bool is_known = memory_.limits.device.has_value();
-    const Verdict verdict = is_known        ? forecast.verdict
-                            : high <= card_ ? Verdict::runs
-                            : low > card_   ? Verdict::fails
-                                            : Verdict::unknown;
-    judge("stage3_offloaded", verdict == Verdict::runs    ? yes
-                              : verdict == Verdict::fails ? no
-                                                          : half);
+    judge_run("stage3_offloaded", forecast, memory_.limits.device.has_value());
   }
 
   void add_disk() {
@@ -238,14 +231,15 @@ class RunFigures {
     say("parameters_on", fmt::format("@place-of.{}", name_of(memory_.settings.parameters)));
     const bool is_known = inputs_.deepspeed.has_value();
     const bool reads_disk = !is_known || memory_.settings.optimizer == Offload::nvme;
-    judge("pipeline", reads_disk && (!is_known || groups > 1) ? half : no);
-    judge("fast_init",
-          reads_disk && (!is_known || memory_.settings.parameters == Offload::nvme) ? half : no);
+    judge("pipeline", reads_disk && (!is_known || groups > 1) ? verdict_half : verdict_no);
+    judge("fast_init", reads_disk && (!is_known || memory_.settings.parameters == Offload::nvme)
+                           ? verdict_half
+                           : verdict_no);
   }
 
   MemoryCase memory_;
   const Inputs& inputs_;
-  std::map<std::string, std::string>& figures_;
+  const AskedNumber& asked_;
   Forecast forecast_;
   double card_;
 };
@@ -253,7 +247,7 @@ class RunFigures {
 }  // namespace
 
 void add_run_figures(const std::optional<MemoryCase>& memory, const Inputs& inputs,
-                     std::map<std::string, std::string>& figures) {
+                     const AskedNumber& asked, std::map<std::string, std::string>& figures) {
   const spec::ModelSpec fallback = default_model();
   MemoryCase of_advice;
   if (memory) {
@@ -268,7 +262,7 @@ void add_run_figures(const std::optional<MemoryCase>& memory, const Inputs& inpu
     of_advice.settings.stage = 3;
     of_advice.settings.overlap_comm = true;
   }
-  RunFigures(std::move(of_advice), inputs, figures).add();
+  RunFigures(std::move(of_advice), inputs, asked, figures).add();
 }
 
 }  // namespace underkeel::doctor

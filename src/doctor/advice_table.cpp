@@ -15,11 +15,13 @@ constexpr std::array rules = {
     AdviceRule{.id = "advice-gather-needed-for-checkpoint",
                .truth = is_false,
                .words = "gather_16bit_weights_on_model_save & must be|required|incomplete|default "
-                        "true|defaults to true|default is true"},
+                        "true|defaults to true|default is true|need to be|needs to be|be true|必须|"
+                        "不完整|默认"},
     AdviceRule{.id = "advice-gather-cures-first-step",
                .truth = is_false,
-               .words = "gather_16bit_weights_on_model_save & off|false|disable|turn|set & first "
-                        "step|oom|out of memory|cure"},
+               .words =
+                   "gather_16bit_weights_on_model_save & off|false|disable|turn|set|关|设 & first "
+                   "step|oom|out of memory|cure|第一步|爆显存|显存"},
     AdviceRule{.id = "advice-persistence-threshold",
                .truth = is_half,
                .words = "param_persistence_threshold & 1e5|auto|1e9|100000",
@@ -29,13 +31,19 @@ constexpr std::array rules = {
                .words = "reduce_bucket_size & explicit|safer|5e8 & auto|safer",
                .key = "zero_optimization.reduce_bucket_size",
                .value = "500000000"},
-    AdviceRule{.id = "advice-buckets-too-large",
-               .truth = is_half,
-               .words = "reduce_bucket_size|prefetch_bucket_size & default & large|big|huge"},
     AdviceRule{
-        .id = "advice-smaller-bucket-no-overlap",
+        .id = "advice-buckets-too-large",
         .truth = is_half,
-        .words = "reduce_bucket_size & small|lower|reduce & overlap_comm & off|false|disable"},
+        .words = "reduce_bucket_size|prefetch_bucket_size & default|默认 & large|big|huge|大"},
+    AdviceRule{.id = "advice-smaller-bucket-no-overlap",
+               .truth = is_half,
+               .words = "reduce_bucket_size & small|lower|~reduce~|小|低 & overlap_comm & "
+                        "off|false|disable|关"},
+    AdviceRule{.id = "advice-smaller-bucket-no-overlap",
+               .truth = is_half,
+               .words = "reduce_bucket_size|allgather_bucket_size & "
+                        "small|lower|~reduce~|~decreas|~shrink|小|低 & "
+                        "!overlap_comm|default|默认|max_live"},
     AdviceRule{.id = "advice-prefetch-is-default",
                .truth = is_half,
                .words = "prefetch_bucket_size & 5e7|50000000",
@@ -53,14 +61,16 @@ constexpr std::array rules = {
                .value = "1000000000"},
     AdviceRule{.id = "advice-overlap-is-default",
                .truth = is_half,
-               .words = "overlap_comm & recommended|enable|set|true & !smaller|lower",
+               .words = "overlap_comm & !smaller|lower|reduce_bucket_size",
                .key = "zero_optimization.overlap_comm",
-               .value = "true"},
+               .value = "true",
+               .is_action = true},
     AdviceRule{.id = "advice-reduce-scatter-is-default",
                .truth = is_half,
-               .words = "reduce_scatter & explicit|set|true|enable",
+               .words = "reduce_scatter",
                .key = "zero_optimization.reduce_scatter",
-               .value = "true"},
+               .value = "true",
+               .is_action = true},
     AdviceRule{.id = "advice-no-such-key-opt-offload",
                .truth = is_false,
                .words = "zero_force_opt_offload",
@@ -105,7 +115,8 @@ constexpr std::array rules = {
         .truth = is_false,
         .words = "activation_checkpointing|partition_activations|contiguous_memory_optimization",
         .key = "activation_checkpointing"},
-    AdviceRule{.id = "advice-comments", .truth = is_half, .words = "// & comment & json|config"},
+    AdviceRule{
+        .id = "advice-comments", .truth = is_half, .words = "// & comment|注释 & json|config|配置"},
     AdviceRule{
         .id = "advice-trainer-py", .truth = is_false, .words = "llamafactory/train/trainer.py"},
     AdviceRule{.id = "advice-two-saves",
@@ -125,19 +136,22 @@ constexpr std::array rules = {
                .truth = is_half,
                .words = "memory_summary|empty_cache|gc.collect"},
     // Statements.
+    AdviceRule{.id = "advice-broadcast-forward",
+               .truth = is_false,
+               .words = "forward|前向 & own|拥有|所有者 & broadcast|广播"},
     AdviceRule{
-        .id = "advice-broadcast-forward", .truth = is_false, .words = "forward & own & broadcast"},
-    AdviceRule{.id = "advice-gradients-to-owner",
-               .truth = is_half,
-               .words = "gradient & aggregat|reduc|sent|collect & owner"},
-    AdviceRule{
-        .id = "advice-checkpoint-collects",
-        .truth = is_false,
-        .words = "save_checkpoint & collect|gather|full parameters & rank 0|rank0|main process"},
-    AdviceRule{
-        .id = "advice-model-save-collects",
+        .id = "advice-gradients-to-owner",
         .truth = is_half,
-        .words = "save_model|save_16bit_model & collect|gather|full & cpu|host & rank 0|rank0"},
+        .words = "gradient|梯度 & aggregat|reduc|sent|collect|聚合|汇总|归约 & owner|所有者|拥有"},
+    AdviceRule{.id = "advice-checkpoint-collects",
+               .truth = is_false,
+               .words =
+                   "save_checkpoint & collect|gather|full parameters|收集|聚合|完整参数 & rank "
+                   "0|rank0|main process|主进程"},
+    AdviceRule{.id = "advice-model-save-collects",
+               .truth = is_half,
+               .words = "save_model|save_16bit_model & collect|gather|full|收集|完整 & "
+                        "cpu|host|主机|内存 & rank 0|rank0"},
     AdviceRule{
         .id = "advice-checkpointing-room-for-save",
         .truth = is_half,
@@ -149,89 +163,111 @@ constexpr std::array rules = {
                .words = "nvidia-smi|memory_allocated|memory_reserved"},
     AdviceRule{.id = "advice-optimizer-collected-at-save",
                .truth = is_false,
-               .words = "optimizer state|optimizer states & save & collect|gather|redistribut"},
-    AdviceRule{.id = "advice-parameter-cache",
-               .truth = is_false,
-               .words = "parameter cache|cached parameters & invalid|clear|save"},
+               .words = "optimizer state|optimizer states|优化器状态 & save|保存 & "
+                        "collect|gather|redistribut|收集|重新分配"},
+    AdviceRule{
+        .id = "advice-parameter-cache",
+        .truth = is_false,
+        .words = "parameter cache|cached parameters|参数缓存 & invalid|clear|save|失效|保存"},
     AdviceRule{.id = "advice-outside-zero-init",
                .truth = is_true,
                .words = "outside & zero.init & whole|full|each|every"},
     AdviceRule{.id = "advice-save-at-boundary",
                .truth = is_half,
-               .words = "save & accumulation & boundary"},
+               .words = "save|保存 & accumulation|累积 & boundary|边界"},
     AdviceRule{.id = "advice-metrics-no-grad",
                .truth = is_true,
-               .words = "no_grad & metric|evaluat|forward"},
+               .words = "no_grad & metric|evaluat|forward|指标|评估|前向"},
     AdviceRule{.id = "advice-clear-cache-after-save",
                .truth = is_half,
-               .words = "clear|empty & cache & after & save|saving|checkpoint"},
+               .words = "clear|empty|清 & cache|缓存 & after|后 & save|saving|checkpoint|保存"},
     AdviceRule{.id = "advice-stage-2-no-gathers",
                .truth = is_half,
-               .words = "z2 & avoid|no & gather & save"},
+               .words = "z2 & avoid|~no~|避免|不用 & gather|收集 & save|保存"},
     AdviceRule{.id = "advice-weights-on-gpu",
                .truth = is_false,
-               .words = "from_pretrained & gpu|cuda & default|directly"},
+               .words = "from_pretrained & gpu|cuda|显卡 & default|directly|默认|直接"},
     AdviceRule{.id = "advice-meta-device",
                .truth = is_half,
                .words = "meta device|meta-device|device=meta|init_empty_weights"},
-    AdviceRule{.id = "advice-fp32-weights",
-               .truth = is_false,
-               .words = "fp32|float32|32-bit|32 bit & weights|parameters & 14 gb|14gb|14 g"},
+    AdviceRule{
+        .id = "advice-fp32-weights",
+        .truth = is_false,
+        .words = "fp32|float32|32-bit|32 bit & weights|parameters|权重|参数 & 14 gb|14gb|14 g|14g"},
     AdviceRule{.id = "advice-pin-off",
                .truth = is_false,
-               .words = "pin_memory|pinned|pinning & off|false|disable|turn off|drags|pcie"},
-    AdviceRule{
-        .id = "advice-pin-on-saves",
-        .truth = is_false,
-        .words = "pin_memory|pinned|pinning & on|true|enable & fragment|release|saves|sooner"},
+               .words = "pin_memory|pin memory|pinned|pinning|锁页 & off|~turn|false|disable|turn "
+                        "off|drags|pcie|"
+                        "关|关闭|关掉|禁用 & !ulimit"},
+    AdviceRule{.id = "advice-pin-on-saves",
+               .truth = is_false,
+               .words = "pin_memory|pinned|pinning|锁页 & ~on~|true|enable|开 & "
+                        "fragment|release|saves|sooner|碎片|释放|省"},
     AdviceRule{.id = "advice-swap",
                .truth = is_false,
-               .words = "swap & offload|host|ram|space & large|need|add|increase|big"},
+               .words = "~swap|交换分区|交换空间 & offload|host|~ram|space|卸载|内存 & "
+                        "large|need|add|increase|big|大|需要|加"},
+    AdviceRule{.id = "advice-drop-optimizer-offload",
+               .truth = is_false,
+               .words = "offload|卸载 & bandwidth|cpu is slow|slow cpu|带宽 & "
+                        "disable|remove|turn off|drop|关|去掉 & optimizer|优化器",
+               .decided_by = "parameters_only"},
     AdviceRule{
-        .id = "advice-drop-optimizer-offload",
+        .id = "advice-gradients-stay",
         .truth = is_false,
         .words =
-            "offload & bandwidth|cpu is slow|slow cpu & disable|remove|turn off|drop & optimizer",
-        .decided_by = "parameters_only"},
-    AdviceRule{.id = "advice-gradients-stay",
-               .truth = is_false,
-               .words = "gradient & stay|remain|still & gpu|device & offload"},
+            "~gradient~|~gradients~|梯度 & ~stay|~remain|~still~|留在|仍 & gpu|device|显卡|显存 & "
+            "offload|卸载"},
     AdviceRule{.id = "advice-stage-3-uses-more",
                .truth = is_false,
-               .words = "z3 & more memory|more gpu memory|uses more|uses much more & z2",
+               .words = "z3 & more memory|more gpu memory|more vram|uses more|use more|uses much "
+                        "more|更多显存|更占|"
+                        "更费|更多内存 & z2",
                .decided_by = "stage3_larger"},
-    AdviceRule{.id = "advice-stage-3-one-gpu",
-               .truth = is_half,
-               .words = "z3 & one gpu|single gpu|single card|one card & pointless|useless|no "
-                        "use|communication|sense"},
-    AdviceRule{.id = "advice-stage-3-fits",
-               .truth = is_false,
-               .words = "z3 & without offload|no offload|pure & fits|fit|enough|runs",
-               .decided_by = "stage3"},
+    AdviceRule{
+        .id = "advice-stage-3-one-gpu",
+        .truth = is_half,
+        .words =
+            "z3 & one gpu|single gpu|single card|one card|单卡|一张卡|单张 & pointless|useless|no "
+            "use|communication|sense|没意义|没有意义|无意义|没用|没有用|通信"},
+    AdviceRule{
+        .id = "advice-stage-3-fits",
+        .truth = is_false,
+        .words =
+            "z3 & without offload|no offload|~pure~|不卸载|不offload|不用offload|不 offload|不用 "
+            "offload & ~fits~|~fit~|~enough~|~runs~|~run~|~works~|够|放得下|能跑|放不下|跑不",
+        .decided_by = "stage3"},
     AdviceRule{.id = "advice-stage-2-fits",
                .truth = is_false,
-               .words = "z2 & without offload|no offload & fits|fit|enough|runs",
+               .words = "z2 & without offload|no offload|不卸载|不offload|不用offload|不 "
+                        "offload|不用 offload & "
+                        "~fits~|~fit~|~enough~|~runs~|~run~|~works~|够|放得下|能跑|放不下|跑不",
                .decided_by = "stage2"},
     AdviceRule{.id = "advice-stage-2-offload-takes-60",
                .truth = is_false,
-               .words = "z2 & offload & 60|70 & gb|g",
+               .words = "z2 & offload|卸载 & ~60|~70 & gb|g",
                .decided_by = "stage2_offload_60"},
-    AdviceRule{
-        .id = "advice-stage-2-offload-enough",
-        .truth = is_true,
-        .words = "z2 & offload & enough|sufficient|suffices|is fine|works & !without|no offload",
-        .decided_by = "stage2_offload"},
+    AdviceRule{.id = "advice-stage-2-offload-enough",
+               .truth = is_true,
+               .words =
+                   "z2 & offload|卸载 & enough|sufficient|suffices|is fine|works|够|足够|就行 & "
+                   "!without|no offload|不卸载|不offload|不用offload|不 offload|不用 offload",
+               .decided_by = "stage2_offload"},
     AdviceRule{.id = "advice-checkpointing-beats-offload",
                .truth = is_half,
-               .words = "activation checkpointing|gradient checkpointing & more & than & offload"},
-    AdviceRule{
-        .id = "advice-checkpointing-before-deepspeed",
-        .truth = is_false,
-        .words = "gradient_checkpointing|gradient checkpointing & before & deepspeed|offload"},
+               .words = "activation checkpointing|gradient checkpointing|激活检查点|梯度检查点 & "
+                        "~more~|更 & ~than~|比 & "
+                        "offload|卸载"},
+    AdviceRule{.id = "advice-checkpointing-before-deepspeed",
+               .truth = is_false,
+               .words =
+                   "gradient_checkpointing|gradient checkpointing|梯度检查点 & ~before~|之前 & "
+                   "deepspeed|offload"},
     AdviceRule{.id = "advice-mask-replicated",
                .truth = is_false,
-               .words = "attention mask|attention_mask|position ids|position_ids & "
-                        "replicat|copied|copy|each card"},
+               .words =
+                   "attention mask|attention_mask|position ids|position_ids|注意力掩码|位置编码 & "
+                   "replicat|copied|copy|each card|复制|每张卡"},
     AdviceRule{.id = "advice-old-transformers-buffers",
                .truth = is_half,
                .words = "older transformers|old transformers|transformers version & "
@@ -241,7 +277,7 @@ constexpr std::array rules = {
                .words = "model.half & remove|close|deepspeed cast|let deepspeed|do not|don't"},
     AdviceRule{.id = "advice-qlora",
                .truth = is_true,
-               .words = "qlora|4-bit|4bit & 10 gb|10gb|10 g|fits|7b",
+               .words = "qlora|4-bit|4bit|4位 & ~10 gb|~10gb|~10 g|~10g|~fits~|~fit~|~7b~|放得下",
                .decided_by = "base_4bit"},
     AdviceRule{.id = "advice-load-bf16",
                .truth = is_true,
@@ -251,24 +287,33 @@ constexpr std::array rules = {
         .truth = is_half,
         .words =
             "model.to('cuda')|model.to(\"cuda\")|model.cuda()|.to(device) & before|doubles|double"},
-    AdviceRule{.id = "advice-load-on-cpu-first",
-               .truth = is_half,
-               .words = "load|loading & cpu first|to the cpu|on cpu & initialize|deepspeed"},
-    AdviceRule{.id = "advice-count-temporaries",
-               .truth = is_half,
-               .words = "eval|evaluation & checkpoint & temporar|peak|count"},
+    AdviceRule{
+        .id = "advice-load-on-cpu-first",
+        .truth = is_half,
+        .words =
+            "~load|加载 & cpu first|to the cpu|on cpu|先到cpu|到 cpu|到cpu & initialize|deepspeed"},
+    AdviceRule{
+        .id = "advice-count-temporaries",
+        .truth = is_half,
+        .words = "~eval~|~evaluation~|评估 & checkpoint|检查点 & temporar|~peak|~count|临时|峰值"},
     AdviceRule{.id = "advice-padding",
                .truth = is_half,
-               .words = "padding|padded|sequence length|max_length & batch 1|batch size 1|batch "
-                        "size is 1|culprit"},
-    AdviceRule{
-        .id = "advice-stage-2-faster", .truth = is_true, .words = "z2 & offload & faster & z3"},
+               .words =
+                   "padding|padded|sequence length|max_length|填充 & batch 1|batch size 1|batch "
+                   "size is 1|culprit|元凶|罪魁|导致"},
+    AdviceRule{.id = "advice-stage-2-faster",
+               .truth = is_true,
+               .words = "z2 & offload|卸载 & faster|更快 & z3"},
     AdviceRule{.id = "advice-version-mismatch",
                .truth = is_half,
-               .words = "version & mismatch|incompatib & transformers|deepspeed"},
+               .words =
+                   "version|upgrad|~update|版本|升级 & "
+                   "mismatch|incompatib|upgrad|~update|~latest|不匹配|不兼容|不一致|升级|最新 & "
+                   "transformers|deepspeed|~torch~|pytorch|~cuda~|accelerate|bitsandbytes"},
     AdviceRule{.id = "advice-first-step",
                .truth = is_true,
-               .words = "first step|step 1 & explode|oom|out of memory|crash|where it"},
+               .words = "first step|~step 1~|第一步|第 1 步|第1步 & "
+                        "explode|~oom|out of memory|crash|where it|爆|溢出|内存不足|显存不足"},
 };
 
 }  // namespace

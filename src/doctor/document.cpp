@@ -27,8 +27,8 @@ using spec::ValueKind;
 // Of a log the end tells what happened; of a data set the beginning tells what it is.
 constexpr std::int64_t log_tail_bytes = 4 << 20;
 constexpr std::int64_t sniff_bytes = 64 << 10;
-// An article has a tenth of it.
-constexpr std::size_t most_advice_bytes = 256 << 10;
+// An article has a tenth of it, a long thread all of it.
+constexpr std::size_t most_advice_bytes = 1 << 20;
 
 struct Mark {
   FileKind kind;

@@ -41,17 +41,6 @@ std::string_view without_marks(std::string_view line) {
   return line;
 }
 
-/// "torch.OutOfMemoryError: CUDA ...": a class of errors by its dotted name, and a colon.
-bool names_an_error(std::string_view line) {
-  std::size_t end = 0;
-  while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) ||
-                               line[end] == '.' || line[end] == '_'))
-    ++end;
-  const std::string_view name = line.substr(0, end);
-  return (name.ends_with("Error") || name.ends_with("Exception")) &&
-         line.substr(end).starts_with(':');
-}
-
 /// "2026-11-30 21:13:43", also in a bracket.
 bool begins_with_time(std::string_view line) {
   if (line.starts_with('[')) line.remove_prefix(1);
@@ -87,6 +76,7 @@ bool has_words_of_programs(std::string_view text) {
                                         "<Signals.SIGKILL",
                                         "oom-kill:constraint",
                                         "oom_kill event",
+                                        "Exited (#",
                                         "ut of memory: Killed process #",
                                         "Watchdog caught collective operation timeout",
                                         "it/s]",

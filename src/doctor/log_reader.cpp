@@ -63,15 +63,17 @@ std::optional<std::int64_t> whole_after(std::string_view text, std::string_view 
   return end == 0 ? std::nullopt : spec::parse_integer(text.substr(0, end));
 }
 
-constexpr std::string_view out_of_memory_words = "CUDA out of memory";
 constexpr std::size_t message_bytes = 1200;  // the sentences of the error
 
 OutOfMemory numbers_of(std::string_view text, std::size_t at) {
   const std::string_view message = text.substr(at, message_bytes);
   OutOfMemory error{.at = at};
   error.tried = size_after(message, "Tried to allocate");
-  error.gpu = whole_after(message, "GPU ");
+  for (const std::string_view device : {"GPU ", "(NPU ", "(XPU "})
+    if (!error.gpu) error.gpu = whole_after(message, device);
   error.total = size_after(message, "total capacity of");
+  if (!error.total)
+    error.total = size_after(message, "total capacty of");  // as torch 2.1 spells it
   if (!error.total) error.total = size_before(message, "total capacity");
   error.free = size_before(message, "is free");
   if (!error.free) error.free = size_before(message, "free;");
@@ -91,20 +93,30 @@ struct Clue {
 };
 /// The innermost that tells wins, so that more telling ones stand first.
 constexpr Clue clues[] = {
+    {Place::resume, "load_checkpoint"},
+    {Place::resume, "_load_from_checkpoint"},
+    {Place::resume, "_load_optimizer_and_scheduler"},
     {Place::save, "_save_checkpoint("},
     {Place::save, "save_checkpoint"},
     {Place::save, "save_16bit_model"},
     {Place::save, "_zero3_consolidated_16bit_state_dict"},
     {Place::save, "in save_model"},
+    {Place::save, "in save_pretrained"},
     {Place::evaluation, "evaluation_loop"},
     {Place::evaluation, "in evaluate"},
-    {Place::load, "load_checkpoint"},
+    {Place::evaluation, "in prediction_step"},
     {Place::load, "from_pretrained"},
     {Place::load, "_move_model_to_device"},
+    {Place::load, "_configure_zero_optimizer"},
+    {Place::load, "_configure_distributed_model"},
+    {Place::load, "in deepspeed_init"},
+    {Place::load, "deepspeed.initialize("},
     {Place::update, "in _take_model_step"},
     {Place::update, "_optimizer_step"},
     {Place::update, "optimizer.step("},
     {Place::update, "in unscale_and_clip_grads"},
+    {Place::update, "self.engine.step("},
+    {Place::update, "clip_grad_norm_"},
     {Place::backward, "in backward"},
     {Place::backward, ".backward("},
     {Place::loss, "cross_entropy"},
@@ -119,10 +131,39 @@ Place place_of(std::string_view traceback) {
   return Place::unknown;
 }
 
-std::string_view traceback_before(std::string_view text, std::size_t at) {
-  const std::size_t begin = find_last_words(text, "Traceback (most recent call last)", at);
-  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, at - begin);
+/// Bytes of what a launcher puts before a rank's lines: "[rank3]: ", "[default0]:", "(Worker pid=12) ", "node-1: ", "3: ".
+std::size_t mark_length(std::string_view line) {
+  if (line.starts_with('[') || line.starts_with('(')) {
+    const std::size_t close = line.substr(0, 80).find(line.front() == '[' ? ']' : ')');
+    const std::string_view inside = line.substr(0, close == std::string_view::npos ? 0 : close);
+    if (!inside.starts_with("[rank") && !inside.starts_with("[default") &&
+        !inside.starts_with("[Rank") && inside.find("pid=") == std::string_view::npos)
+      return 0;
+    std::size_t length = close + 1;
+    // One blank is the mark's; the others are the line's own.
+    if (length < line.size() && line[length] == ':') ++length;
+    if (length < line.size() && line[length] == ' ') ++length;
+    return length;
+  }
+  const std::size_t colon = line.substr(0, 64).find(": ");
+  if (colon == std::string_view::npos || colon == 0) return 0;
+  const std::string_view name = line.substr(0, colon);
+  const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+  });
+  const bool is_error =
+      name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Warning");
+  return is_name && !is_error ? colon + 2 : 0;
 }
+
+std::size_t line_begin(std::string_view text, std::size_t at) {
+  const std::size_t end = at == 0 ? std::string_view::npos : text.find_last_of("\r\n", at - 1);
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
+constexpr std::string_view traceback_words = "Traceback (most recent call last)";
+// A traceback has some dozens of lines; what other ranks write between them may be a few times as much.
+constexpr std::size_t most_traceback_bytes = std::size_t{256} << 10;
 
 /// The last place of any of the words before `end`.
 std::size_t last_of(std::string_view text, std::size_t end,
@@ -149,7 +190,105 @@ std::optional<std::int64_t> step_before(std::string_view text, std::size_t end) 
   return std::nullopt;
 }
 
+/// The highest number behind any of the words, and `more`.
+std::optional<std::int64_t> most_after(std::string_view text, std::string_view words,
+                                       std::int64_t more) {
+  constexpr std::int64_t most_ranks = 1 << 20;
+  std::optional<std::int64_t> most;
+  for (std::size_t at = find_words(text, words); at != std::string_view::npos;) {
+    const std::string_view rest = text.substr(at);
+    if (const auto number = whole_after(rest.substr(0, words.size() + 20), words);
+        number && *number < most_ranks)
+      most = std::max(most.value_or(0), *number + more);
+    const std::size_t next = find_words(rest.substr(words.size()), words);
+    at = next == std::string_view::npos ? next : at + words.size() + next;
+  }
+  return most;
+}
+
+/// The least number of ranks that wrote the log.
+std::optional<std::int64_t> ranks_in(std::string_view text) {
+  std::optional<std::int64_t> ranks;
+  const auto take = [&](std::optional<std::int64_t> count) {
+    if (count && *count > 0) ranks = std::max(ranks.value_or(0), *count);
+  };
+  take(most_after(text, "[rank", 1));
+  take(most_after(text, "[Rank ", 1));
+  take(most_after(text, "world_size=", 0));
+  take(most_after(text, "world_size: ", 0));
+  take(most_after(text, "world size: ", 0));
+  return ranks;
+}
+
+/// What the log last tells of before `end`, by its own words of phases.
+Place last_seen_before(std::string_view text, std::size_t end) {
+  constexpr Clue words[] = {{Place::load, "Loading checkpoint shards"},
+                            {Place::load, "loading weights file"},
+                            {Place::resume, "Loading DeepSpeed Checkpoint"},
+                            {Place::resume, "Attempting to resume from"},
+                            {Place::save, "Saving model checkpoint to"},
+                            {Place::save, "[Torch] Saving"},
+                            {Place::save, "Saving checkpoint"},
+                            {Place::evaluation, "Running Evaluation"},
+                            {Place::forward, "'loss':"},
+                            {Place::forward, "\"loss\":"},
+                            {Place::forward, "Running training"}};
+  Place last = Place::unknown;
+  std::size_t furthest = 0;
+  for (const Clue& each : words) {
+    const std::size_t at = find_last_words(text, each.words, end);
+    if (at == std::string_view::npos || (last != Place::unknown && at < furthest)) continue;
+    last = each.place;
+    furthest = at;
+  }
+  return last;
+}
+
 }  // namespace
+
+bool names_an_error(std::string_view line) {
+  std::size_t end = 0;
+  while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) ||
+                               line[end] == '.' || line[end] == '_'))
+    ++end;
+  const std::string_view name = line.substr(0, end);
+  return (name.ends_with("Error") || name.ends_with("Exception")) &&
+         line.substr(end).starts_with(':');
+}
+
+std::string traceback_of(std::string_view text, std::size_t at) {
+  const std::size_t own_line = line_begin(text, at);
+  const std::string_view mark = text.substr(own_line, mark_length(text.substr(own_line)));
+  const std::size_t earliest =
+      own_line > most_traceback_bytes ? own_line - most_traceback_bytes : 0;
+  // The last beginning that has the mark of the error's line.
+  std::size_t begin = own_line;
+  while (true) {
+    const std::size_t words =
+        begin == 0 ? std::string_view::npos : find_last_words(text, traceback_words, begin - 1);
+    if (words == std::string_view::npos || words < earliest) return {};
+    begin = line_begin(text, words);
+    // A bar that is redrawn may stand before it on the line.
+    const std::string_view before = text.substr(begin, words - begin);
+    if (mark.empty() ? mark_length(text.substr(begin)) == 0 : before == mark) break;
+  }
+  std::string lines;
+  bool is_first = true;
+  for (std::size_t line = begin; line < own_line;) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", line), own_line);
+    std::string_view own = text.substr(line, end - line);
+    line = end + 1;
+    if (mark.empty() ? mark_length(own) > 0 && !own.starts_with(' ') : !own.starts_with(mark))
+      continue;
+    own.remove_prefix(mark.size());
+    // It ended in another error before.
+    if (!is_first && names_an_error(own)) return {};
+    is_first = false;
+    lines += own;
+    lines += '\n';
+  }
+  return lines + std::string(text.substr(own_line, at - own_line));
+}
 
 std::size_t find_words(std::string_view text, std::string_view words) {
   if (words.empty()) return 0;
@@ -180,8 +319,8 @@ std::size_t find_last_words(std::string_view text, std::string_view words, std::
 }
 
 std::string_view name_of(Place place) {
-  constexpr std::string_view names[] = {"unknown",  "load",   "forward",    "loss",
-                                        "backward", "update", "evaluation", "save"};
+  constexpr std::string_view names[] = {"unknown", "load",       "forward", "loss",  "backward",
+                                        "update",  "evaluation", "save",    "resume"};
   return names[static_cast<std::size_t>(place)];
 }
 
@@ -200,42 +339,89 @@ bool shell_says_killed(std::string_view text) {
   return false;
 }
 
+namespace {
+
+/// The last place of words that tell of a kill; npos where there is none.
+std::size_t last_kill(std::string_view text) {
+  return last_of(text, std::string_view::npos,
+                 {"exitcode: -9",
+                  "exitcode : -9",
+                  "exitcode  : -9",
+                  "exit code -9",
+                  "exit code: -9",
+                  "return code = -9",
+                  "returncode: -9",
+                  "exit code 137",
+                  "exit code: 137",
+                  "exit status 137",
+                  "exited with code 137",
+                  "exitCode: 137",
+                  "Exited (137)",
+                  "OOMKilled",
+                  "Signal 9 (SIGKILL)",
+                  "Signals.SIGKILL",
+                  "killed by signal: Killed",
+                  "oom-kill",
+                  "oom_kill event",
+                  "Out of memory: Killed process",
+                  "out of memory: Killed process",
+                  "已杀死"});
+}
+
+void read_refusals(std::string_view text, LogSummary& log) {
+  for (const std::string_view words :
+       {"CUDA error: out of memory", "CUDA error: invalid argument", "cudaHostAlloc",
+        "cudaHostRegister", "CUBLAS_STATUS_ALLOC_FAILED", "Cuda failure 'out of memory'",
+        "Cuda failure 2 'out of memory'", "cuda runtime error (2) : out of memory"}) {
+    const std::size_t at = find_last_words(text, words);
+    if (at == std::string_view::npos) continue;
+    const std::string traceback = traceback_of(text, at);
+    const std::string_view line = text.substr(line_begin(text, at), 400);
+    const bool names_lock = has(traceback, "pin_memory") || has(traceback, "cudaHostAlloc") ||
+                            has(traceback, "cudaHostRegister") ||
+                            has(line.substr(0, line.find('\n')), "cudaHost");
+    if (names_lock) {
+      log.failed_lock = true;
+    } else if (words != "CUDA error: invalid argument" && !words.starts_with("cudaHost")) {
+      log.cuda_refused = true;
+      if (log.place == Place::unknown) log.place = place_of(traceback);
+    }
+  }
+  if (has(text, "DefaultCPUAllocator: can't allocate memory") ||
+      has(text, "DefaultCPUAllocator: not enough memory") || has(text, "Cannot allocate memory") ||
+      has(text, "\nMemoryError") || has(text, "std::bad_alloc")) {
+    log.host_refused = true;
+    if (const auto tried = whole_after(text, "you tried to allocate "))
+      log.host_tried = static_cast<double>(*tried);
+  }
+  log.lacks_shared_memory = has(text, "out of shared memory. Please try to raise") ||
+                            has(text, "killed by signal: Bus error") ||
+                            has(text, "No space left on device: '/torch_") ||
+                            has(text, "unable to open shared memory object") ||
+                            has(text, "unable to write to file </torch_");
+}
+
+}  // namespace
+
 LogSummary read_log(std::string_view text) {
   LogSummary log;
-  constexpr std::string_view words_of_kills[] = {"exitcode: -9",
-                                                 "exitcode : -9",
-                                                 "exit code -9",
-                                                 "return code = -9",
-                                                 "Signal 9 (SIGKILL)",
-                                                 "Signals.SIGKILL",
-                                                 "oom-kill",
-                                                 "oom_kill event",
-                                                 "Out of memory: Killed process",
-                                                 "out of memory: Killed process"};
-  log.was_killed = shell_says_killed(text) ||
-                   std::any_of(std::begin(words_of_kills), std::end(words_of_kills),
-                               [&](std::string_view words) { return has(text, words); });
+  const std::size_t kill = last_kill(text);
+  log.was_killed = kill != std::string_view::npos || shell_says_killed(text);
   log.resumed = has(text, "Continuing training from checkpoint") ||
                 has(text, "Continuing training from global step") ||
                 has(text, "Resuming training from");
   std::size_t end = text.size();
-  const std::size_t error = find_last_words(text, out_of_memory_words);
+  const std::size_t error = last_of(
+      text, std::string_view::npos,
+      {"CUDA out of memory", "HIP out of memory", "NPU out of memory", "XPU out of memory"});
   if (error != std::string_view::npos) {
     log.out_of_memory = numbers_of(text, error);
-    log.place = place_of(traceback_before(text, error));
+    log.place = place_of(traceback_of(text, error));
     end = error;
   }
-  for (const std::string_view words :
-       {"CUDA error: out of memory", "CUDA error: invalid argument"}) {
-    const std::size_t at = find_last_words(text, words);
-    if (at == std::string_view::npos) continue;
-    const std::string_view traceback = traceback_before(text, at);
-    if (!has(traceback, "pin_memory") && !has(traceback, "cudaHostAlloc") &&
-        !has(traceback, "cudaHostRegister"))
-      continue;
-    log.failed_lock = true;
-    end = std::min(end, at);
-  }
+  read_refusals(text, log);
+  log.ranks = ranks_in(text);
+  if (log.was_killed) log.last_seen = last_seen_before(text, std::min(kill, text.size()));
   log.last_step = step_before(text, end);
   const std::size_t save = last_of(
       text, end,

@@ -32,14 +32,20 @@ struct OutOfMemory {
   std::size_t at = 0;  // where in the log
 };
 
-enum class Place { unknown, load, forward, loss, backward, update, evaluation, save };
+enum class Place { unknown, load, forward, loss, backward, update, evaluation, save, resume };
 std::string_view name_of(Place place);
 
 struct LogSummary {
   std::optional<OutOfMemory> out_of_memory;  // the last one
-  Place place = Place::unknown;              // of it, by the traceback's functions
+  Place place = Place::unknown;              // of the error, by the functions of its own traceback
+  bool cuda_refused = false;                 // device memory was refused, and no sizes are told
+  bool host_refused = false;                 // the system refused host memory
+  std::optional<double> host_tried;          // how much, in bytes
+  bool lacks_shared_memory = false;          // a worker's bus error
+  std::optional<std::int64_t> ranks;         // the least that the log's own words need
   bool failed_lock = false;  // page-locking failed: a host shortage in a device error's clothes
-  bool was_killed = false;   // exit code -9, SIGKILL, the kernel's killer
+  bool was_killed = false;   // exit code -9 or 137, SIGKILL, the kernel's killer
+  Place last_seen = Place::unknown;  // what the log last tells of before that; forward: a step
   std::optional<std::int64_t> last_save_step;
   std::optional<std::int64_t> last_step;  // of the progress bar
   bool resumed = false;
@@ -50,6 +56,13 @@ struct LogSummary {
 
 /// Whether a shell said that it lost a process: "Killed" as a line, or behind a process's number.
 bool shell_says_killed(std::string_view text);
+
+/// "torch.OutOfMemoryError: CUDA ...": a class of errors by its dotted name, and a colon.
+bool names_an_error(std::string_view line);
+
+/// The lines of the traceback that ends in the error at `at`, of the same rank where ranks write between one another;
+/// empty where there is none.
+std::string traceback_of(std::string_view text, std::size_t at);
 
 LogSummary read_log(std::string_view text);
 

@@ -58,6 +58,8 @@ Phase phase_of(Place place) {
   switch (place) {
     case Place::load:
       return Phase::load;
+    case Place::resume:
+      return Phase::resume;
     case Place::update:
       return Phase::update;
     case Place::evaluation:
@@ -86,13 +88,25 @@ std::string missing_of(const Inputs& inputs) {
 
 /// What the forecast of the run beside the log has for the moment when it failed, or what is missing for one.
 std::string beside_log(const OutOfMemory& error, Place place,
-                       const std::optional<MemoryCase>& memory, const Inputs& inputs,
-                       const Diagnosis& diagnosis) {
+                       const std::optional<MemoryCase>& memory, bool has_other_ranks,
+                       const Inputs& inputs, const Diagnosis& diagnosis) {
   if (!memory) {
     const std::string missing = missing_of(inputs);
     return missing.empty() ? "@log.files-first" : fmt::format("@[log.give] {}", missing);
   }
+  if (has_other_ranks) return "@log.of-other-run";
   Phase phase = phase_of(place);
+  if (place == Place::unknown) {
+    // No phase is named; of all the one that needs most is told as such.
+    for (std::size_t p = 0; p < phase_count; ++p) {
+      const auto& each = diagnosis.deepspeed.at(static_cast<Phase>(p), Space::device);
+      const auto& most = diagnosis.deepspeed.at(phase, Space::device);
+      if (each && (!most || each->low() > most->low())) phase = static_cast<Phase>(p);
+    }
+    const Holding& most = *diagnosis.deepspeed.at(phase, Space::device);
+    return fmt::format("@[log.unplaced] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
+                       span_of({most.low(), most.high()}), size_text(error.total));
+  }
   if (!diagnosis.deepspeed.at(phase, Space::device)) phase = Phase::step;
   const Holding& holding = *diagnosis.deepspeed.at(phase, Space::device);
   return fmt::format("@[log.forecast] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
@@ -100,8 +114,8 @@ std::string beside_log(const OutOfMemory& error, Place place,
 }
 
 void tell_out_of_memory(const OutOfMemory& error, Place place,
-                        const std::optional<MemoryCase>& memory, const Inputs& inputs,
-                        const Document& document, Diagnosis& diagnosis) {
+                        const std::optional<MemoryCase>& memory, bool has_other_ranks,
+                        const Inputs& inputs, const Document& document, Diagnosis& diagnosis) {
   tell(diagnosis, document, "log-out-of-memory", Severity::error, Certainty::exact,
        {{"place", fmt::format("@place.{}", name_of(place))},
         {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "@unknown"},
@@ -110,7 +124,7 @@ void tell_out_of_memory(const OutOfMemory& error, Place place,
         {"free", size_text(error.free)},
         {"allocated", size_text(error.allocated)},
         {"unused", size_text(error.reserved_unused)},
-        {"next", beside_log(error, place, memory, inputs, diagnosis)}});
+        {"next", beside_log(error, place, memory, has_other_ranks, inputs, diagnosis)}});
   if (!error.tried || !error.reserved_unused) return;
   // What torch holds in pieces and what is free would serve the request in one piece.
   const double free = error.free.value_or(0);
@@ -156,7 +170,8 @@ std::optional<std::int64_t> digits_after(std::string_view text, std::string_view
 void tell_timeout(std::string_view text, const LogSummary& log, const Document& document,
                   Diagnosis& diagnosis) {
   if (!has(text, "Watchdog caught collective operation timeout") && !has(text, "NCCL timeout") &&
-      !has(text, "Timed out waiting"))
+      !has(text, "Timed out waiting") && !has(text, "NCCL operations have failed or timed out") &&
+      !has(text, "Timeout at NCCL work"))
     return;
   const auto limit_ms = digits_after(text, "Timeout(ms)=");
   std::string operation = "@unknown";
@@ -295,6 +310,36 @@ std::string next_of(const Message& message, const Inputs& inputs) {
 
 }  // namespace
 
+namespace {
+
+/// Ranks or GPUs in the log that the run at hand does not have.
+bool tell_other_ranks(const LogSummary& log, const Inputs& inputs, const Document& document,
+                      Diagnosis& diagnosis) {
+  std::int64_t ranks = log.ranks.value_or(0);
+  if (log.out_of_memory && log.out_of_memory->gpu)
+    ranks = std::max(ranks, *log.out_of_memory->gpu + 1);
+  if (ranks <= inputs.ranks.count) return false;
+  tell(diagnosis, document, "log-of-other-ranks", Severity::warning, Certainty::exact,
+       {{"in_log", fmt::format("{}", ranks)},
+        {"ranks", fmt::format("{}", inputs.ranks.count)},
+        {"source", inputs.ranks.source}});
+  return true;
+}
+
+void tell_refusals(const LogSummary& log, const Document& document, Diagnosis& diagnosis) {
+  const std::string place = fmt::format("@place.{}", name_of(log.place));
+  if (log.cuda_refused && !log.out_of_memory)
+    tell(diagnosis, document, "log-cuda-refused", Severity::error, Certainty::bound,
+         {{"place", place}});
+  if (log.host_refused)
+    tell(diagnosis, document, "log-host-refused", Severity::error, Certainty::exact,
+         {{"tried", size_text(log.host_tried)}});
+  if (log.lacks_shared_memory)
+    tell(diagnosis, document, "log-shared-memory", Severity::error, Certainty::exact, {});
+}
+
+}  // namespace
+
 void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
   const auto memory = memory_case(question, inputs);
   bool told_causes = false;
@@ -303,21 +348,29 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
     const std::string_view text = document.text;
     const LogSummary log = read_log(text);
     const std::size_t told_before = diagnosis.findings.size();
+    const bool has_other_ranks = memory && tell_other_ranks(log, inputs, document, diagnosis);
     if (log.out_of_memory)
-      tell_out_of_memory(*log.out_of_memory, log.place, memory, inputs, document, diagnosis);
+      tell_out_of_memory(*log.out_of_memory, log.place, memory, has_other_ranks, inputs, document,
+                         diagnosis);
+    tell_refusals(log, document, diagnosis);
     if (log.failed_lock)
       tell(diagnosis, document, "log-failed-lock", Severity::error, Certainty::exact,
            {{"pinned", memory && diagnosis.deepspeed.at(Phase::step, Space::pinned_host)
                            ? amount(diagnosis.deepspeed.at(Phase::step, Space::pinned_host)->low())
                            : std::string("@unknown")}});
-    if (log.was_killed)
+    if (log.was_killed) {
+      Phase phase = phase_of(log.last_seen);
+      if (!memory || !diagnosis.deepspeed.at(phase, Space::host)) phase = Phase::step;
+      const auto& holding = diagnosis.deepspeed.at(phase, Space::host);
+      const Holding* host = memory && holding ? &*holding : nullptr;
       tell(diagnosis, document, "log-killed", Severity::error, Certainty::bound,
-           {{"host", memory && diagnosis.deepspeed.at(Phase::step, Space::host)
-                         ? amount(diagnosis.deepspeed.at(Phase::step, Space::host)->low())
-                         : std::string("@unknown")},
+           {{"last", fmt::format("@last.{}", name_of(log.last_seen))},
+            {"phase", fmt::format("@phase.{}", name_of(phase))},
+            {"host", host ? amount(host->low()) : std::string("@unknown")},
             {"limit", memory && memory->limits.host
                           ? capacity(static_cast<std::int64_t>(*memory->limits.host))
                           : std::string("@unknown")}});
+    }
     tell_timeout(text, log, document, diagnosis);
     if (const std::string equation = equation_in(text); !equation.empty())
       tell(diagnosis, document, "log-batch-equation", Severity::error, Certainty::exact,

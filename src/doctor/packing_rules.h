@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/doctor.h"
 #include "doctor/inputs.h"
 #include "doctor/run_facts.h"
 

@@ -132,6 +132,7 @@ constexpr Counted counted[] = {
     {"errors", "error"},
     {"warnings", "warning"},
     {"notes", "note"},
+    {"sentences", "sentence"},
 };
 constexpr Counted verbs[] = {{"make", "makes"}, {"are", "is"},     {"have", "has"},
                              {"hold", "holds"}, {"take", "takes"}, {"stand", "stands"}};
@@ -202,15 +203,15 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(),    config_wordings(),     run_wordings(),  memory_wordings(),
-          advice_wordings(), run_advice_wordings(), log_wordings(),  folder_wordings(),
-          disk_wordings(),   summary_wordings(),    value_wordings()};
+  return {key_wordings(),    config_wordings(),     run_wordings(),           memory_wordings(),
+          advice_wordings(), run_advice_wordings(), method_advice_wordings(), log_wordings(),
+          folder_wordings(), disk_wordings(),       summary_wordings(),       value_wordings()};
 }
 
 std::vector<std::span<const Phrase>> all_phrases() {
-  return {phrases(),      memory_phrases(),  folder_phrases(),
-          disk_phrases(), run_phrases(),     run_advice_phrases(),
-          log_phrases(),  summary_phrases(), value_phrases()};
+  return {phrases(),         memory_phrases(),     folder_phrases(),        disk_phrases(),
+          run_phrases(),     run_advice_phrases(), method_advice_phrases(), log_phrases(),
+          summary_phrases(), value_phrases()};
 }
 
 const Wording* find_wording(std::string_view id) {

@@ -352,10 +352,16 @@ constexpr std::array wordings = {
             {}},
     Wording{
         "advice-stage-3-uses-more",
-        {"{truth}: stage 3 keeps less: its extra is a bucket, its copy and gathered parameters, "
-         "{extra_of_stage3} at most, against {weights_16} that stage 2 keeps whole",
-         "{truth}：stage 3 保留得更少：额外的只是桶、副本和收集的参数，最多 "
-         "{extra_of_stage3}，而 stage 2 要完整保留 {weights_16}"},
+        {"{truth}: without offload a rank holds at most {stage3_most} at stage 3 and {stage2_most} "
+         "at "
+         "stage 2, on {ranks} ranks before activations; of stage 3 come a bucket, its copy and "
+         "gathered "
+         "parameters, {extra_of_stage3} at most, against the whole {weights_16} that stage 2 keeps",
+         "{truth}：不卸载时，{ranks} 个 rank、不计激活，每个 rank 在 stage 3 最多占 "
+         "{stage3_most}，在 stage 2 "
+         "最多占 {stage2_most}；stage 3 多出的是桶、副本和收集的参数，最多 {extra_of_stage3}，而 "
+         "stage 2 "
+         "要完整保留 {weights_16}"},
         {}},
     Wording{
         "advice-stage-3-one-gpu",

@@ -9,12 +9,20 @@ namespace {
 
 constexpr std::array run_wording_table = {
     Wording{"advice-not-recognised",
-            {"no piece of advice in this text is one that doctor knows: nothing of it was judged",
-             "这段文字里没有 doctor 认得的建议：没有评判其中任何内容"},
+            {"no piece of advice in this text is one that doctor knows: of {sentences} sentences "
+             "none was "
+             "judged, the first is `{first}`",
+             "这段文字里没有 doctor 认得的建议：{sentences} 句话都没有评判，第一句是 `{first}`"},
             {"doctor answers advice that names a key or a setting: stages, offload, buckets, "
              "pin_memory, recomputation, batch, cutoff_len, the allocator, the optimizer, LoRA",
              "doctor 能评判提到键或设置的建议：stage、卸载、桶、pin_memory、重计算、批大小、"
              "cutoff_len、分配器、优化器、LoRA"}},
+    Wording{"advice-passed-over",
+            {"passed over, for want of advice that doctor knows: {count} of {sentences} sentences; "
+             "the first is "
+             "`{first}`",
+             "因没有 doctor 认得的建议而略过：{sentences} 句话中的 {count} 句；第一句是 `{first}`"},
+            {}},
     Wording{"advice-expandable-segments",
             {"{truth}: expandable_segments cures fragmentation alone, which is what torch reserves "
              "beyond what is allocated: {fragments} {fragments_source}; the {allocated} that are "
@@ -60,21 +68,58 @@ constexpr std::array run_wording_table = {
              "{activations_kept}，重计算则为 {activations_recomputed}；此处{recompute_now}，"
              "LLaMA-Factory 默认开启，除非 disable_gradient_checkpointing 为 true"},
             {}},
+    Wording{
+        "advice-recompute-share",
+        {"{truth}: with micro-batch {micro} and {tokens} tokens a GPU needs at least {needed_kept} "
+         "without "
+         "recomputation and {needed_recomputed} with it, which spares {share_saved} of it where "
+         "{share_said} "
+         "were said; weights and optimizer state stay",
+         "{truth}：微批 {micro}、{tokens} 个 token 时，不重计算 GPU 至少需要 "
+         "{needed_kept}，重计算需要 "
+         "{needed_recomputed}：减少 {share_saved}，而说的是 {share_said}；权重和优化器状态不变"},
+        {}},
     Wording{"advice-batch-of-one",
             {"{truth}: activations take at least {activations} with micro-batch {micro} and "
-             "{activations_of_one} with 1; gradient_accumulation_steps {rounds} then keeps the "
-             "batch; weights and optimizer state do not shrink",
-             "{truth}：微批 {micro} 时激活至少占 {activations}，微批 1 时为 "
-             "{activations_of_one}；gradient_accumulation_steps 设为 {rounds} "
-             "可保持总批大小；权重和优化器状态不会变小"},
+             "{activations_of_batch} with {batch_said}; gradient_accumulation_steps {rounds} then "
+             "makes "
+             "{samples_then} a rank and update, {samples_now} as it is; weights and optimizer "
+             "state do not "
+             "change",
+             "{truth}：微批 {micro} 时激活至少占 {activations}，微批 {batch_said} 时为 "
+             "{activations_of_batch}；那时 gradient_accumulation_steps 设为 {rounds}，每个 rank "
+             "每次更新为 "
+             "{samples_then} 条，现在为 {samples_now} 条；权重和优化器状态不变"},
             {}},
     Wording{"advice-lower-cutoff",
             {"{truth}: activations take at least {activations} at {tokens} tokens and "
-             "{activations_of_half} at {half_tokens}; weights and optimizer state do not shrink, "
+             "{activations_of_length} at {tokens_said}; weights and optimizer state do not shrink, "
              "and what is cut off is not trained",
-             "{truth}：{tokens} 个 token 时激活至少占 {activations}，{half_tokens} 个时为 "
-             "{activations_of_half}；权重和优化器状态不会变小，被截掉的部分也不参与训练"},
+             "{truth}：{tokens} 个 token 时激活至少占 {activations}，{tokens_said} 个时为 "
+             "{activations_of_length}；权重和优化器状态不会变小，被截掉的部分也不参与训练"},
             {}},
+    Wording{
+        "advice-group-by-length",
+        {"{truth}: grouping spares padding on the way, but the longest samples still meet: "
+         "activations "
+         "of micro-batch {micro} and {tokens} tokens take at least {activations}, and the run must "
+         "hold them once",
+         "{truth}：按长度分组可减少平时的填充，但最长的样本仍会凑在一起：微批 {micro}、{tokens} 个 "
+         "token "
+         "的激活至少占 {activations}，训练中总要放下一次"},
+        {}},
+    Wording{
+        "advice-allocator-setting",
+        {"{truth}: settings of torch's allocator cure fragmentation alone, which is what torch "
+         "reserves "
+         "beyond what is allocated: {fragments} {fragments_source}; the {allocated} that are "
+         "allocated stay, of {fragments_card}. The variable without a value changes nothing",
+         "{truth}：torch 分配器的设置只能治碎片，即 torch 保留而未分配的部分：{fragments_source}为 "
+         "{fragments}；已分配的 {allocated} 不会减少，显存共 "
+         "{fragments_card}。只写变量名而没有值则没有变化"},
+        {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment that starts the "
+         "program",
+         "在启动程序的环境里设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}},
     Wording{"advice-flash-attention",
             {"{truth}: flash attention spares the matrices of scores, {scores} for micro-batch "
              "{micro} and {tokens} tokens in {score_layers} layers; sdpa, the "
@@ -83,15 +128,6 @@ constexpr std::array run_wording_table = {
              "{truth}：flash attention 省去注意力分数矩阵：微批 {micro}、{tokens} 个 token、"
              "{score_layers} 层时为 {scores}；transformers 默认的 sdpa "
              "也不保存它们，所以只有相对 eager（flash_attn: disabled）才有帮助"},
-            {}},
-    Wording{"advice-8-bit-adam",
-            {"{truth}: the moments take {moments_device} of each GPU here and {moments_8bit} with "
-             "8 bits; with optimizer offload they lie in host memory in fp32, and nothing changes "
-             "there; paging moves them between GPU and host, and ZeRO takes another Adam only with "
-             "zero_allow_untested_optimizer",
-             "{truth}：动量在此占每张 GPU {moments_device}，8 位时为 "
-             "{moments_8bit}；卸载优化器时它们以 fp32 放在主机内存，没有变化；分页只是在 GPU "
-             "与主机之间搬运，且 ZeRO 只有设置 zero_allow_untested_optimizer 才接受其他 Adam"},
             {}},
     Wording{"advice-lora-instead",
             {"{truth}: weights, gradients, optimizer state and buffers take {state_now} of each "

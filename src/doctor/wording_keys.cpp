@@ -375,6 +375,7 @@ constexpr std::array shared_phrases = {
     Phrase{"place.update", {"in the update", "参数更新时"}},
     Phrase{"place.evaluation", {"in an evaluation", "评估时"}},
     Phrase{"place.save", {"in a save", "保存时"}},
+    Phrase{"place.resume", {"while a checkpoint was loaded", "加载检查点时"}},
     Phrase{"likely.yes", {"likely", "可能性大"}},
     Phrase{"likely.maybe", {"possible", "有可能"}},
     Phrase{"likely.no", {"unlikely", "可能性小"}},

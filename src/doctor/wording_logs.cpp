@@ -46,11 +46,42 @@ constexpr std::array wordings = {
     Wording{
         "log-killed",
         {"a process was ended by signal 9, which is the system's answer to host memory used "
-         "up. What this run needs on a node, at the least: {host}; available: {limit}",
-         "有进程被信号 9 终止，这是主机内存耗尽时系统的反应。该训练每节点至少需要：{host}；可用："
-         "{limit}"},
+         "up; the log last tells of {last}. What this run needs on a node {phase}, at the least: "
+         "{host}; available: {limit}",
+         "有进程被信号 9 终止，这是主机内存耗尽时系统的反应；日志最后提到的是{last}。该训练{phase}"
+         "每节点至少需要：{host}；可用：{limit}"},
         {"dmesg, or memory.events of the control group, says whether it was memory",
          "dmesg 或控制组的 memory.events 可以确认是否因内存"}},
+    Wording{"log-of-other-ranks",
+            {"the log is of {in_log} ranks at least, the other answers are for {ranks} ({source}): "
+             "the log "
+             "cannot be placed in this run, and no forecast is set beside it",
+             "日志至少来自 {in_log} 个 rank，其他答案按 {ranks} "
+             "个（{source}）：这份日志无法归入该训练，"
+             "旁边不列估算"},
+            {"give --ranks {in_log}, or the files of the run that wrote the log",
+             "请给出 --ranks {in_log}，或写出这份日志的训练的文件"}},
+    Wording{"log-cuda-refused",
+            {"CUDA refused memory {place} and told no sizes: memory of the GPU, or page-locked "
+             "memory of the "
+             "host, for which the message is the same",
+             "CUDA 在{place}拒绝分配内存，没有给出大小：可能是 GPU "
+             "显存，也可能是主机的锁页内存，报错相同"},
+            {"with CUDA_LAUNCH_BLOCKING=1 the traceback is that of the call; other programs on the "
+             "GPU show in nvidia-smi",
+             "CUDA_LAUNCH_BLOCKING=1 可显示调用处；nvidia-smi 可显示 GPU 上的其他程序"}},
+    Wording{"log-host-refused",
+            {"the system refused host memory (asked for: {tried}): the host is short, not the GPU",
+             "系统拒绝分配主机内存（请求：{tried}）：不足的是主机，不是 GPU"},
+            {"the memory limit of the container, ulimit -v, and vm.overcommit_memory decide",
+             "由容器内存上限、ulimit -v 和 vm.overcommit_memory 决定"}},
+    Wording{"log-shared-memory",
+            {"a worker had no shared memory left (/dev/shm): the GPU and the host's other memory "
+             "were not the "
+             "problem",
+             "加载进程的共享内存（/dev/shm）用完了：问题不在 GPU，也不在主机的其他内存"},
+            {"docker run --shm-size, or --ipc=host; or dataloader_num_workers: 0",
+             "docker run 加 --shm-size 或 --ipc=host；或 dataloader_num_workers: 0"}},
     Wording{"log-timeout",
             {"a collective ({operation}) was given up (time limit: {limit}): one rank did not "
              "come; the "
@@ -231,6 +262,20 @@ constexpr std::array log_phrase_table = {
             "请先修正日志旁各文件的错误：在那之前 doctor 不会算出各项"}},
     Phrase{"log.forecast",
            {"compare with what the files beside it foretell on a GPU", "请与旁边文件的估算比较："}},
+    Phrase{"log.unplaced",
+           {"the log shows no function that tells the phase, so it is placed in none; of all "
+            "phases the "
+            "files beside it foretell the most on a GPU",
+            "日志中没有能判断阶段的函数，不归入任何阶段；按旁边的文件，各阶段中 GPU 占用最多的是"}},
+    Phrase{"log.of-other-run",
+           {"the log is of more ranks than the run beside it, so that no forecast is set beside it",
+            "日志的 rank 比旁边的训练多，因此不列估算"}},
+    Phrase{"last.unknown", {"no phase", "不属于任何阶段的内容"}},
+    Phrase{"last.load", {"loading", "加载"}},
+    Phrase{"last.forward", {"training steps", "训练步"}},
+    Phrase{"last.evaluation", {"an evaluation", "评估"}},
+    Phrase{"last.save", {"a save", "保存"}},
+    Phrase{"last.resume", {"a resume", "恢复训练"}},
     Phrase{"log.gpu-has", {"the log's GPU has", "日志中的 GPU 有"}},
     Phrase{"and", {" and ", "和"}},
     Phrase{"file.config", {"the run file or the DeepSpeed config", "训练文件或 DeepSpeed 配置"}},

@@ -14,6 +14,10 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr Saying run_sayings[] = {
+    {"advice-allocator-setting", "Export PYTORCH_CUDA_ALLOC_CONF.",
+     "without a value changes nothing"},
+    {"advice-recompute-share", "Gradient checkpointing halves memory.", "50% were said"},
+    {"advice-group-by-length", "Turn on group_by_length.", "the longest samples still meet"},
     {"advice-expandable-segments", "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
      "fragmentation alone"},
     {"advice-max-split-size", "Try max_split_size_mb:128.", "without a size to guess"},
@@ -25,7 +29,6 @@ constexpr Saying run_sayings[] = {
      "false"},
     {"advice-lower-cutoff", "Reduce cutoff_len to 1024.", "at 1024"},
     {"advice-flash-attention", "Use flash attention (fa2).", "805 MB"},
-    {"advice-8-bit-adam", "Take 8-bit Adam, or paged_adamw_8bit.", "53.9 GB"},
     {"advice-lora-instead", "Use LoRA instead of full fine-tuning.", "all weights are trained"},
     {"advice-stage-3-offload", "Use ZeRO-3 + offload.", "true"},
     {"advice-offload-pipeline", "Set pipeline_read to true.", "buffer_count 8"},
@@ -52,11 +55,8 @@ TEST(AdviceOnTheRun, IsRecognisedAndAnsweredRowByRow) {
     EXPECT_TRUE(answered.count(rule.id)) << rule.id << " has no saying";
 }
 
-TEST(AdviceOnTheRun, IsNotFoundWhereTheContraryIsSaid) {
+TEST(AdviceOnTheRun, IsNotFoundWhereSomethingElseIsSaid) {
   const std::pair<const char*, const char*> others[] = {
-      {"advice-recompute", "Disable gradient_checkpointing."},
-      {"advice-recompute", "Set disable_gradient_checkpointing: true."},
-      {"advice-batch-of-one", "Set per_device_train_batch_size: 16."},
       {"advice-stage-3-offload", "Use pure ZeRO-3 without offload."},
       {"advice-fast-init", "from_pretrained has _fast_init."},
       {"advice-lower-live", "Raise stage3_max_live_parameters; reduce_bucket_size is fine."}};
@@ -66,20 +66,6 @@ TEST(AdviceOnTheRun, IsNotFoundWhereTheContraryIsSaid) {
 
     EXPECT_TRUE(found(files.diagnose(), id).empty()) << text;
   }
-}
-
-TEST(AdviceOnTheRun, SaysWhenNothingOfATextIsKnown) {
-  Files files;
-  files.write("answer.txt", "The weather is nice. Buy a bigger ship.");
-
-  const Diagnosis diagnosis = files.diagnose();
-
-  const auto all = found(diagnosis, "advice-not-recognised");
-  ASSERT_EQ(all.size(), 1u) << messages(diagnosis);
-  EXPECT_EQ(all[0].severity, Severity::info);
-  EXPECT_EQ(all[0].file, "answer.txt");
-  files.write("other.txt", "Use flash attention.");
-  EXPECT_EQ(found(files.diagnose(), "advice-not-recognised").size(), 1u);
 }
 
 struct Place {
@@ -151,8 +137,8 @@ TEST(AdviceOnTheRun, CountsActivationsOfTheModelAndTheBatchAtHand) {
     expect_figure(one, least_held(model, tokens, true), "micro-batch 1");
     EXPECT_NE(one.find("gradient_accumulation_steps 4"), std::string::npos) << one;
     const std::string shorter = answer_at(place, "advice-lower-cutoff");
-    expect_figure(shorter, least_held(model, sequences * tokens / 2, true), "half the length");
-    EXPECT_NE(shorter.find("at 2048"), std::string::npos) << shorter;
+    expect_figure(shorter, least_held(model, sequences * 1024, true), "the length that is said");
+    EXPECT_NE(shorter.find("at 1024"), std::string::npos) << shorter;
     const double scores = 6 * sequences * static_cast<double>(model.query_heads) * tokens * tokens;
     expect_figure(answer_at(place, "advice-flash-attention"), scores, "scores of one layer");
     expect_figure(
@@ -165,14 +151,6 @@ TEST(AdviceOnTheRun, CountsStateOfTheModelOnTheMachine) {
   for (const Place& place : places) {
     const spec::ModelSpec model = model_of(place.shape);
     const double psi = static_cast<double>(spec::parameter_count(model)), ranks = place.gpus;
-    const double share = psi / ranks;
-
-    const std::string moments = answer_at(place, "advice-8-bit-adam");
-    expect_figure(moments, 8 * share, "moments");
-    expect_figure(moments, 2 * share, "in 8 bits");
-    const std::string offloaded =
-        answer_at(place, "advice-8-bit-adam", R"(, "offload_optimizer": {"device": "cpu"})");
-    EXPECT_TRUE(offloaded.starts_with("false: the moments take 0 B")) << offloaded;
 
     RunFacts lora;
     const ModelSizes sizes = sizes_of(model, lora);

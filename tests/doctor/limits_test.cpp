@@ -83,12 +83,12 @@ TEST(Limits, ReadTheEndOfALongLogAndSayHowMuch) {
 
 TEST(Limits, ReadTheBeginningOfLongAdvice) {
   Files files;
-  files.write("advice.md", "Just turn off pin_memory.\n" + std::string(300'000, 'a'));
+  files.write("advice.md", "Just turn off pin_memory.\n" + std::string(1'200'000, 'a'));
 
   const Diagnosis diagnosis = files.diagnose();
 
   EXPECT_THAT(says(diagnosis, "file-read-in-part"),
-              HasSubstr("the beginning of this file was read, 262.1 KB of 300.0 KB"));
+              HasSubstr("the beginning of this file was read, 1.0 MB of 1.2 MB"));
 }
 
 TEST(Limits, DoNotParseHeadersOfMoreTensorsThanAnyModelHas) {

@@ -94,7 +94,8 @@ TEST(LogBesideFiles, AsksForThoseAloneThatAreMissing) {
                   .ends_with("give doctor beside the log: the model's config.json"))
       << messages(log.diagnose());
 
-  const Files all = run_beside(error_line, 40);
+  const Files all = run_beside(
+      "Traceback (most recent call last):\n  File \"m.py\", line 1, in forward\n" + error_line, 40);
   const Diagnosis diagnosis = all.diagnose();
   const std::string answer = says(diagnosis, "log-out-of-memory");
   const Holding& step = *diagnosis.deepspeed.at(Phase::step, Space::device);

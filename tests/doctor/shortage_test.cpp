@@ -59,14 +59,15 @@ TEST(Shortage, NoErrorIsToldOfAMomentThatDeepspeedAvoids) {
         .diagnose();
   };
 
-  const Diagnosis small = on_card(24);
+  const Diagnosis small_run = on_card(24);
   const Diagnosis large = on_card(80);
 
-  EXPECT_EQ(found(small, "deepspeed-does-not-fit").size(), 0u) << messages(small);
-  const auto [none, whole] = term_range(small.deepspeed, Phase::load, Space::host, "flat_on_host");
+  EXPECT_EQ(found(small_run, "deepspeed-does-not-fit").size(), 0u) << messages(small_run);
+  const auto [none, whole] =
+      term_range(small_run.deepspeed, Phase::load, Space::host, "flat_on_host");
   EXPECT_EQ(none, 0);
   EXPECT_NEAR(whole, 64.2e9, 0.1e9);
-  EXPECT_EQ(term_bytes(small.deepspeed, Phase::load, Space::device, "set_up"), 0);
+  EXPECT_EQ(term_bytes(small_run.deepspeed, Phase::load, Space::device, "set_up"), 0);
   EXPECT_NEAR(term_bytes(large.deepspeed, Phase::load, Space::device, "set_up"), 15.0e9, 0.1e9);
   EXPECT_EQ(term_bytes(large.deepspeed, Phase::load, Space::host, "flat_on_host"), 0);
 }

@@ -1,0 +1,498 @@
+#include "doctor/advice_clauses.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace underkeel::doctor {
+namespace {
+
+bool is_space(char c) {
+  return std::isspace(static_cast<unsigned char>(c)) != 0;
+}
+
+/// A phrase that turns a clause (1), leaves it (0) although a word in it would turn it, or only switches something off (2).
+struct Turn {
+  std::string_view words;  // `~` at an end: no letter, digit or `_` beyond it
+  int kind;
+};
+constexpr Turn turns[] = {
+    // What only sounds like a denial.
+    {"not only", 0},
+    {"not just", 0},
+    {"not merely", 0},
+    {"why not", 0},
+    {"why don't", 0},
+    {"why do not", 0},
+    {"don't forget", 0},
+    {"do not forget", 0},
+    {"dont forget", 0},
+    {"never forget", 0},
+    {"don't hesitate", 0},
+    {"do not hesitate", 0},
+    {"no problem", 0},
+    {"no doubt", 0},
+    {"no matter", 0},
+    {"no wonder", 0},
+    {"not sure", 0},
+    {"don't know", 0},
+    {"do not know", 0},
+    {"not to mention", 0},
+    {"don't worry", 0},
+    {"do not worry", 0},
+    {"can't hurt", 0},
+    {"won't hurt", 0},
+    {"cannot hurt", 0},
+    {"does not hurt", 0},
+    {"doesn't hurt", 0},
+    {"can't go wrong", 0},
+    {"no oom", 0},
+    {"no more oom", 0},
+    {"no longer oom", 0},
+    {"not oom", 0},
+    {"without oom", 0},
+    {"without running out", 0},
+    {"won't oom", 0},
+    {"doesn't oom", 0},
+    {"don't oom", 0},
+    {"never oom", 0},
+    {"not run out", 0},
+    {"won't run out", 0},
+    {"don't run out", 0},
+    {"no longer run", 0},
+    {"not enough memory", 0},
+    {"not enough vram", 0},
+    {"no more out of memory", 0},
+    {"avoid oom", 0},
+    {"avoid out of", 0},
+    {"avoid running", 0},
+    {"avoid the oom", 0},
+    {"avoid cuda", 0},
+    {"avoid fragment", 0},
+    {"avoid memory fragment", 0},
+    {"avoid gpu", 0},
+    {"off the gpu", 0},
+    {"off gpu", 0},
+    {"off-load", 0},
+    {"n't matter", 0},
+    {"not matter", 0},
+    {"not the problem", 0},
+    {"not the issue", 0},
+    {"not the cause", 0},
+    {"trade-off", 0},
+    {"tradeoff", 0},
+    {"不仅", 0},
+    {"不但", 0},
+    {"不只", 0},
+    {"不光", 0},
+    {"不单", 0},
+    {"不妨", 0},
+    {"不如", 0},
+    {"不得不", 0},
+    {"不能不", 0},
+    {"不可不", 0},
+    {"何不", 0},
+    {"为什么不", 0},
+    {"为何不", 0},
+    {"要不要", 0},
+    {"能不能", 0},
+    {"是不是", 0},
+    {"有没有", 0},
+    {"不要忘", 0},
+    {"别忘", 0},
+    {"不用担心", 0},
+    {"别担心", 0},
+    {"不会oom", 0},
+    {"不会爆", 0},
+    {"不爆", 0},
+    {"不oom", 0},
+    {"不再oom", 0},
+    {"不再爆", 0},
+    {"没问题", 0},
+    {"没有问题", 0},
+    {"避免oom", 0},
+    {"避免爆", 0},
+    {"避免显存", 0},
+    {"避免内存", 0},
+    {"避免碎片", 0},
+    {"避免out", 0},
+    {"不会再", 0},
+    {"不需要担心", 0},
+    {"显存不够", 0},
+    {"内存不够", 0},
+    {"显存不足", 0},
+    {"内存不足", 0},
+    {"没错", 0},
+    // Denials.
+    {"n't~", 1},
+    {"~not~", 1},
+    {"~cannot~", 1},
+    {"~never~", 1},
+    {"~no~", 1},
+    {"~without~", 1},
+    {"~neither~", 1},
+    {"~nor~", 1},
+    {"~unnecessary~", 1},
+    {"~needless~", 1},
+    {"~pointless~", 1},
+    {"~useless~", 1},
+    {"~nonsense~", 1},
+    {"~myth~", 1},
+    {"~untrue~", 1},
+    {"is false", 1},
+    {"is wrong", 1},
+    {"~dont~", 1},
+    {"~doesnt~", 1},
+    {"~cant~", 1},
+    {"~wont~", 1},
+    {"~isnt~", 1},
+    {"~shouldnt~", 1},
+    {"~instead of~", 1},
+    {"~rather than~", 1},
+    {"waste of", 1},
+    {"fails to", 1},
+    {"~hardly~", 1},
+    {"~nobody~", 1},
+    {"不需要", 1},
+    {"不用", 1},
+    {"不要", 1},
+    {"不必", 1},
+    {"无需", 1},
+    {"无须", 1},
+    {"毋须", 1},
+    {"勿", 1},
+    {"不能", 1},
+    {"不会", 1},
+    {"不是", 1},
+    {"并非", 1},
+    {"并不", 1},
+    {"没必要", 1},
+    {"没有必要", 1},
+    {"没用", 1},
+    {"没有用", 1},
+    {"无用", 1},
+    {"无效", 1},
+    {"不起作用", 1},
+    {"不应", 1},
+    {"不该", 1},
+    {"不建议", 1},
+    {"不推荐", 1},
+    {"不行", 1},
+    {"不可以", 1},
+    {"不适合", 1},
+    {"不值得", 1},
+    {"不支持", 1},
+    {"不够", 1},
+    {"不足以", 1},
+    {"不开", 1},
+    {"不使用", 1},
+    {"不采用", 1},
+    {"不设", 1},
+    {"不加", 1},
+    {"不节省", 1},
+    {"不省", 1},
+    {"不影响", 1},
+    {"不等于", 1},
+    {"没有意义", 1},
+    {"没意义", 1},
+    {"别用", 1},
+    {"别开", 1},
+    {"别再", 1},
+    {"别把", 1},
+    {"别去", 1},
+    {"别设", 1},
+    {"别加", 1},
+    {"别换", 1},
+    {"别改", 1},
+    {"别关", 2},
+    {"而不是", 1},
+    {"而非", 1},
+    {"误区", 1},
+    {"谣言", 1},
+    {"是错的", 1},
+    {"不对", 1},
+    {"不正确", 1},
+    // Against a setting.
+    {"~disable", 2},
+    {"~disabling~", 2},
+    {"turn off", 2},
+    {"turning off", 2},
+    {"turned off", 2},
+    {"switch off", 2},
+    {"switching off", 2},
+    {"switched off", 2},
+    {"~off~", 2},
+    {"~remove", 2},
+    {"~removing~", 2},
+    {"~drop~", 2},
+    {"~dropping~", 2},
+    {"~avoid", 2},
+    {"~skip", 2},
+    {"stop using", 2},
+    {"get rid", 2},
+    {"~false~", 2},
+    {"关闭", 2},
+    {"关掉", 2},
+    {"关上", 2},
+    {"关了", 2},
+    {"禁用", 2},
+    {"去掉", 2},
+    {"删掉", 2},
+    {"删除", 2},
+    {"移除", 2},
+    {"避免", 2},
+    {"停用", 2},
+    {"取消", 2},
+};
+
+/// Whether `words` of one of these tables stand at `at`, and how long they are there.
+bool stands_at(std::string_view text, std::size_t at, std::string_view words, std::size_t& length) {
+  const bool begins = words.starts_with('~'), ends = words.ends_with('~');
+  if (begins) words.remove_prefix(1);
+  if (ends) words.remove_suffix(1);
+  if (!text.substr(at).starts_with(words)) return false;
+  const std::size_t stop = at + words.size();
+  if (begins && at > 0 && is_of_name(text[at - 1])) return false;
+  if (ends && stop < text.size() && is_of_name(text[stop])) return false;
+  length = words.size();
+  return true;
+}
+
+/// Entries of a table by the first byte of their words: a text is asked at each of its bytes.
+template <class Entry>
+class ByFirstByte {
+ public:
+  template <std::size_t n>
+  explicit ByFirstByte(const Entry (&entries)[n]) {
+    for (const Entry& entry : entries)
+      of_byte_[static_cast<unsigned char>(entry.words[entry.words.front() == '~' ? 1 : 0])]
+          .push_back(&entry);
+  }
+  /// The longest at `at`; nullptr when there is none.
+  const Entry* at(std::string_view text, std::size_t at, std::size_t& length) const {
+    const Entry* best = nullptr;
+    length = 0;
+    for (const Entry* entry : of_byte_[static_cast<unsigned char>(text[at])]) {
+      std::size_t own = 0;
+      if (!stands_at(text, at, entry->words, own) || own <= length) continue;
+      best = entry;
+      length = own;
+    }
+    return best;
+  }
+
+ private:
+  std::array<std::vector<const Entry*>, 256> of_byte_;
+};
+
+const Turn* turn_at(std::string_view text, std::size_t at, std::size_t& length) {
+  static const ByFirstByte<Turn> table(turns);
+  return table.at(text, at, length);
+}
+
+/// What begins a clause, and whether it is a condition then.
+struct Joint {
+  std::string_view words;
+  bool is_kept = true;  // the words belong to the clause that begins
+  bool is_condition = false;
+};
+constexpr Joint joints[] = {
+    {", ", false},
+    {",", false},
+    {";", false},
+    {"(", false},
+    {")", false},
+    {" - ", false},
+    {"?", false},
+    {"!", false},
+    {"~but~"},
+    {"~however~"},
+    {"~because~"},
+    {"~so~"},
+    {"~otherwise~"},
+    {"~whereas~"},
+    {"~instead of~"},
+    {"~rather than~"},
+    {"~and don't~"},
+    {"~and do not~"},
+    {"~and never~"},
+    {"~and not~"},
+    {"~and disable"},
+    {"~and turn~"},
+    {"~and switch~"},
+    {"~and remove~"},
+    {"~and use~"},
+    {"~and enable~"},
+    {"~and set~"},
+    {"~then~"},
+    {"~if~", true, true},
+    {"~when~", true, true},
+    {"~unless~", true, true},
+    {"~as long as~", true, true},
+    {"~even without~", true, false},
+    {"~although~"},
+    {"~though~"},
+    {"~while~"},
+    {"但是"},
+    {"但"},
+    {"不过"},
+    {"而是"},
+    {"而不是"},
+    {"而非"},
+    {"因为"},
+    {"所以"},
+    {"否则"},
+    {"不然"},
+    {"然后"},
+    {"如果", true, true},
+    {"假如", true, true},
+    {"若", true, true},
+    {"要是", true, true},
+    {"除非", true, true},
+    {"一旦", true, true},
+    {"只要", true, true},
+};
+
+/// Words before "not" that it belongs to; behind others ("use X not Y") it begins a clause of its own.
+bool takes_not(std::string_view before) {
+  while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+  const std::size_t blank = before.rfind(' ');
+  const std::string_view word = blank == std::string_view::npos ? before : before.substr(blank + 1);
+  constexpr std::string_view words[] = {
+      "",       "is",    "are",    "was",        "were",     "be",        "do",     "does",
+      "did",    "will",  "would",  "can",        "could",    "must",      "need",   "should",
+      "shall",  "may",   "might",  "has",        "have",     "had",       "am",     "it's",
+      "that's", "you",   "really", "definitely", "probably", "certainly", "also",   "still",
+      "just",   "or",    "please", "often",      "usually",  "simply",    "better", "and",
+      "why",    "ought", "not"};
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
+
+const Joint* joint_at(std::string_view text, std::size_t at, std::size_t& length) {
+  static const ByFirstByte<Joint> table(joints);
+  return table.at(text, at, length);
+}
+
+/// Bad ends: who says "without X it fails" speaks for X.
+bool threatens(std::string_view text) {
+  constexpr std::string_view words[] = {"oom",     "out of memory", "crash", "~fail", "explode",
+                                        "not fit", "n't fit",       "爆",    "溢出",  "不够",
+                                        "不足",    "跑不",          "报错",  "崩"};
+  std::size_t length = 0;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    for (const std::string_view word : words)
+      if (stands_at(text, at, word, length)) return true;
+  return false;
+}
+
+/// A list that goes on: "LoRA", "or flash attention"; what holds for the items before it holds for it too.
+bool is_item(std::string_view text) {
+  constexpr std::string_view verbs[] = {
+      "~use",    "~try",   "~enable", "~set~",  "~is~",  "~are~", "~do",    "~turn",
+      "~switch", "~lower", "~reduce", "~need",  "~fit",  "~go~",  "~will~", "~can",
+      "~buy",    "~add",   "~should", "~just~", "~help", "~take", "~it~",   "~you~",
+      "~only~",  "用",     "开",      "要",     "就",    "换",    "把",     "改",
+      "是",      "会",     "能",      "可",     "调",    "降",    "加",     "设"};
+  std::size_t words = 0, length = 0;
+  bool was_blank = true;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const std::string_view verb : verbs)
+      if (stands_at(text, at, verb, length)) return false;
+    if (!is_space(text[at]) && was_blank) ++words;
+    was_blank = is_space(text[at]);
+  }
+  return words > 0 && words <= 6 && text.size() <= 60;
+}
+
+std::vector<Cue> cues_of(std::string_view sentence, const Stretch& clause) {
+  std::vector<Cue> cues;
+  for (std::size_t at = clause.begin; at < clause.end;) {
+    std::size_t length = 0;
+    const Turn* turn = turn_at(sentence, at, length);
+    if (turn == nullptr) {
+      ++at;
+      continue;
+    }
+    if (turn->kind != 0)
+      cues.push_back({.at = {at, at + length},
+                      .switches_off = turn->kind == 2,
+                      .is_value = turn->words == "~false~"});
+    at += length;
+  }
+  return cues;
+}
+
+}  // namespace
+
+std::vector<Clause> clauses_of(std::string_view sentence) {
+  std::vector<Clause> clauses;
+  std::size_t begin = 0;
+  bool is_condition = false, is_comma = false;
+  const auto finish = [&](std::size_t end) {
+    if (end <= begin) return;
+    Clause clause{.at = {begin, end}};
+    const std::string_view text = sentence.substr(begin, end - begin);
+    if (!is_condition && text.find("的话") == std::string_view::npos)
+      clause.cues = cues_of(sentence, clause.at);
+    // "without X it fails" and "without X, it fails".
+    std::size_t length = 0;
+    if (clause.cues.size() == 1 &&
+        sentence.substr(clause.cues[0].at.begin).starts_with("without") &&
+        threatens(sentence.substr(clause.cues[0].at.end)))
+      clause.cues.clear();
+    // "不开X就会爆".
+    if (clause.cues.size() == 1 && stands_at(sentence, clause.cues[0].at.begin, "不", length) &&
+        (text.find("就") != std::string_view::npos || text.find("会") != std::string_view::npos) &&
+        threatens(sentence.substr(clause.cues[0].at.end, end - clause.cues[0].at.end)))
+      clause.cues.clear();
+    if (is_comma && !clauses.empty() && clause.cues.empty() && is_item(text))
+      for (const Cue& cue : clauses.back().cues) clause.cues.push_back(cue);
+    clauses.push_back(std::move(clause));
+    begin = end;
+  };
+  for (std::size_t at = 0; at < sentence.size();) {
+    std::size_t turn_length = 0, length = 0;
+    const Turn* turn = turn_at(sentence, at, turn_length);
+    const Joint* joint = joint_at(sentence, at, length);
+    if (turn != nullptr && turn->kind == 0 && turn_length > length) {
+      at += turn_length;
+      continue;
+    }
+    if (joint != nullptr) {
+      finish(at);
+      is_condition = joint->is_condition;
+      is_comma = joint->words.front() == ',';
+      at += length;
+      if (!joint->is_kept) begin = at;
+      continue;
+    }
+    if (turn != nullptr && turn->words == "~not~" && at > begin &&
+        !takes_not(sentence.substr(begin, at - begin)))
+      finish(at);
+    at += turn != nullptr ? turn_length : 1;
+  }
+  finish(sentence.size());
+  return clauses;
+}
+
+bool is_denied(const Clause& clause, const std::vector<Stretch>& words, bool counts_switches) {
+  // "use_reentrant=False" behind a key says nothing of that key.
+  constexpr std::size_t most_between = 10;
+  const auto is_value_of_one = [&](const Cue& cue) {
+    return std::any_of(words.begin(), words.end(), [&](const Stretch& each) {
+      return each.end <= cue.at.begin && cue.at.begin - each.end <= most_between;
+    });
+  };
+  std::size_t count = 0;
+  for (const Cue& cue : clause.cues) {
+    if (cue.switches_off && !counts_switches) continue;
+    if (cue.is_value && !is_value_of_one(cue)) continue;
+    const bool is_of_advice = std::any_of(words.begin(), words.end(), [&](const Stretch& each) {
+      return each.begin <= cue.at.begin && cue.at.end <= each.end;
+    });
+    if (!is_of_advice) ++count;
+  }
+  return count % 2 == 1;
+}
+
+}  // namespace underkeel::doctor
