@@ -205,6 +205,28 @@ void settle_loose_json(const Inputs& inputs, std::vector<Finding>& findings) {
       finding.severity = Severity::error;
 }
 
+/// A model and a machine without a run: what was read, where nothing else is told of them.
+void tell_described(const Inputs& inputs, std::vector<Finding>& findings) {
+  if (inputs.model)
+    findings.push_back(
+        {.id = "model-described",
+         .file = inputs.model_file,
+         .slots = {
+             {"architecture", inputs.model->architecture},
+             {"layers", fmt::format("{}", inputs.model->layers)},
+             {"parameters", fmt::format("{}", spec::parameter_count(*inputs.model))},
+             {"bytes", amount(2 * static_cast<double>(spec::parameter_count(*inputs.model)))}}});
+  if (!inputs.machine) return;
+  const spec::HardwareSpec& machine = *inputs.machine;
+  findings.push_back(
+      {.id = machine.gpus_per_node > 0 ? "machine-described" : "machine-described-without-gpus",
+       .file = inputs.machine_file,
+       .slots = {{"nodes", fmt::format("{}", machine.nodes)},
+                 {"gpus", fmt::format("{}", machine.gpus_per_node)},
+                 {"gpu", capacity(machine.gpu_mem_bytes)},
+                 {"host", capacity(machine.host_ram_bytes)}}});
+}
+
 /// Whether DeepSpeed stops on a key of zero_optimization: what stands there is then no stage, offload or bucket of its own.
 bool tell_refused_zero(const Inputs& inputs, const std::vector<Finding>& of_keys,
                        std::vector<Finding>& findings) {
@@ -325,6 +347,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
   look_at_logs(question, inputs, diagnosis);
   look_at_advice(question, inputs, diagnosis);
   look_at_own_engine(question, inputs, disk_need, diagnosis);
+  if (!diagnosis.is_of_run) tell_described(inputs, findings);
   withhold_offers(diagnosis, Engine::deepspeed);
   withhold_offers(diagnosis, Engine::underkeel);
   if (has_error_now(findings, Engine::deepspeed)) diagnosis.deepspeed.verdict = Verdict::fails;

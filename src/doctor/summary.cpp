@@ -25,8 +25,13 @@ constexpr std::string_view leaves_open[] = {
     "underkeel-not-planned",       "model-elsewhere",
     "memory-without-model",        "unread-not-compared"};
 // What was found of folders and files that are no run.
-constexpr std::string_view judged[] = {"checkpoint-newest", "checkpoint-state-whole",
-                                       "weights-whole", "adapter-whole"};
+constexpr std::string_view judged[] = {"checkpoint-newest",
+                                       "checkpoint-state-whole",
+                                       "weights-whole",
+                                       "adapter-whole",
+                                       "model-described",
+                                       "machine-described",
+                                       "machine-described-without-gpus"};
 
 const Finding* first_named(const Diagnosis& diagnosis, Engine engine,
                            std::span<const std::string_view> ids) {
@@ -138,6 +143,8 @@ std::string judged_of(const Diagnosis& diagnosis, Language language) {
   take([](const Finding& each) { return each.severity == Severity::warning; });
   if (told.empty()) take([](const Finding&) { return true; });
   std::string text = message_of({.id = "summary-no-run"}, language) + "\n";
+  if (told.empty())
+    text += fmt::format("  {}\n", message_of({.id = "summary-nothing-wrong"}, language));
   for (const Finding* each : told)
     text += fmt::format("  {}{}\n", headline_of(message_of(*each, language), language),
                         place_behind(*each));

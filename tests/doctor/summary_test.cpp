@@ -93,11 +93,28 @@ TEST(Summary, GivesNoVerdictWhereNoRunWasAskedAbout) {
   for (const Language language : {Language::english, Language::chinese}) {
     const std::string text = to_text(diagnosis, language);
     EXPECT_THAT(text, Not(HasSubstr(std::string(phrase("verdict.unknown", language)))));
-    EXPECT_THAT(text, Not(HasSubstr("DeepSpeed")));
+    EXPECT_THAT(text, Not(HasSubstr(language == Language::english ? "DeepSpeed:" : "DeepSpeed：")));
   }
   EXPECT_THAT(to_text(diagnosis, Language::english),
               StartsWith("no run was asked about; judged was what was given"));
   EXPECT_EQ(exit_code_of(diagnosis, Engine::underkeel), 0);
+}
+
+TEST(Summary, SaysWhatWasReadOfAModelAndAMachineAlone) {
+  Files files;
+  files.write("config.json", model_json(llama_7b));
+  files.write("hardware.yaml", "nodes: 1\ngpus_per_node: 8\ngpu_mem_gib: 80\nhost_ram_gib: 512\n");
+  Files tokenizer;
+  tokenizer.write("tokenizer_config.json", R"({"eos_token": "</s>", "tokenizer_class": "A"})");
+
+  EXPECT_THAT(to_text(files.diagnose(), Language::english),
+              StartsWith("no run was asked about; judged was what was given:\n"
+                         "  LlamaForCausalLM with 32 layers and 6738415616 parameters, 13.5 GB in "
+                         "16 bit (config.json)\n"
+                         "  1 node of 8 GPUs with 85.9 GB (80.0 GiB) each, and 549.8 GB (512 GiB) "
+                         "of host memory a node (hardware.yaml)\n"));
+  EXPECT_THAT(to_text(tokenizer.diagnose(), Language::english),
+              HasSubstr("  nothing wrong was found in it; "));
 }
 
 TEST(Summary, CutsAMessageAtAClauseAndKeepsTheFigure) {
