@@ -134,7 +134,8 @@ constexpr std::array rules = {
                .key = "tie_weights"},
     AdviceRule{.id = "advice-empty-cache-diagnosis",
                .truth = is_half,
-               .words = "memory_summary|empty_cache|gc.collect"},
+               .words = "memory_summary|清理显存|清空显存|清缓存|清空缓存|清显存|清理缓存|empty_"
+                        "cache|gc.collect"},
     // Statements.
     AdviceRule{.id = "advice-broadcast-forward",
                .truth = is_false,

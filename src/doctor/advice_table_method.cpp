@@ -86,30 +86,29 @@ constexpr std::array method_rules = {
                         "~only~|~fewer|~reduc|q_proj|~less~|~instead|只|减少",
                .decided_by = "targets",
                .is_action = true},
-    AdviceRule{.id = "advice-more-gpus",
-               .words = "~gpus~|~cards~|~gpu~|~card~|a100|h100|h800|a800|4090|3090|~nodes|显卡|"
-                        "张卡|块卡|多卡|卡 & ~more~|~multiple~|"
-                        "~another~|~additional~|~several~|~second~|~add~|~use 2|~use 4|~use 8|~2 "
-                        "|~4 |~8 |~16 |~extra~|"
-                        "~two~|~four~|~eight~|~multi|多卡|加卡|多用|多加|更多|增加|多张|两张|"
-                        "加一张|双卡|几张|8卡|4卡|2卡|8张|"
-                        "4张|2张 & "
-                        "~use|~using|~add|~buy|~rent|~need|~try|~get|~with~|~run|~distribut|~"
-                        "spread|用|加|买|上|租|"
-                        "要|靠 & "
-                        "!each card|each gpu|every gpu|replicat|~ram~|memory size|per gpu|on one "
-                        "gpu|single|batch_size|other "
-                        "process|killed|device_map|own|~memory than|z1|z2|z3",
-               .decided_by = "gpus",
-               .is_action = true,
-               .number = Quantity::gpus},
-    AdviceRule{.id = "advice-larger-gpu",
-               .words = "bigger gpu|larger gpu|gpu with more|more vram|bigger card|larger "
-                        "card|better gpu|80gb gpu|80gb card|more gpu memory|more gpu "
-                        "ram|更大的显卡|显存更大|用大显存|更大显存|换a100|换h100|换 a100|换 "
-                        "h100|换成a100|换成 a100|换张卡|换显卡 & !than z|z2|z3",
-               .decided_by = "alone",
-               .is_action = true},
+    AdviceRule{
+        .id = "advice-more-gpus",
+        .words =
+            "~gpus~|~cards~|~gpu~|~card~|a100|h100|h800|a800|4090|3090|~nodes|显卡|张卡|块卡|多卡|"
+            "卡 & ~more~|~multiple~|~another~|~additional~|~several~|~second~|~add~|~use 2|~use "
+            "4|~use 8|~2 |~4 |~8 |~16 "
+            "|~extra~|~two~|~four~|~eight~|~multi|多卡|加卡|加显卡|加张卡|加块卡|加几张|多用|多加|"
+            "更多|增加|多张|两张|加一张|双卡|几张|8卡|4卡|2卡|8张|4张|2张 & "
+            "~use|~using|~add|~buy|~rent|~need|~try|~get|~with~|~run|~distribut|~spread|用|加|买|"
+            "上|租|要|靠 & !each card|each gpu|every gpu|replicat|~ram~|memory size|per gpu|on one "
+            "gpu|single|batch_size|other process|killed|device_map|own|~memory than|z1|z2|z3",
+        .decided_by = "gpus",
+        .is_action = true,
+        .number = Quantity::gpus},
+    AdviceRule{
+        .id = "advice-larger-gpu",
+        .words =
+            "bigger gpu|larger gpu|gpu with more|more vram|bigger card|larger card|better gpu|80gb "
+            "gpu|80gb card|more gpu memory|more gpu "
+            "ram|更大的显卡|显存更大|用大显存|更大显存|换a100|换h100|换 a100|换 h100|换成a100|换成 "
+            "a100|换张卡|大点的卡|大一点的卡|好点的卡|换显卡 & !than z|z2|z3",
+        .decided_by = "alone",
+        .is_action = true},
     AdviceRule{
         .id = "advice-more-ram",
         .words =
@@ -194,6 +193,10 @@ constexpr std::array method_rules = {
                .words = "offload_param|offload param|parameter offload|offload the param|param "
                         "offload|参数卸载|卸载参数 & "
                         "!pin|zero_force|bandwidth|only stage|pointless",
+               .is_action = true},
+    AdviceRule{.id = "advice-offload-parameters",
+               .truth = Truth::is_half,
+               .words = "参数 & 卸载到 & !优化器",
                .is_action = true},
     AdviceRule{.id = "advice-smaller-model",
                .words = "smaller model|small model|smaller version|smaller variant|fewer "

@@ -194,7 +194,7 @@ bool has_content(std::string_view sentence) {
   int letters = 0;
   for (const char c : sentence) {
     if (static_cast<unsigned char>(c) >= 0x80) return true;
-    if (std::isalpha(static_cast<unsigned char>(c)) && ++letters == 3) return true;
+    if (std::isalpha(static_cast<unsigned char>(c)) && ++letters == 2) return true;
   }
   return false;
 }

@@ -158,6 +158,18 @@ constexpr Phrasing phrasings[] = {
     {"advice-accumulation", "Do gradient accumulation."},
     {"advice-batch-of-one", "per_device_train_batch_size=1"},
     {"advice-lora-instead", "Don't run out of memory: use LoRA."},
+    {"advice-batch-of-one", "bs=1"},
+    {"advice-batch-of-one", "把batchsize改小点"},
+    {"advice-more-gpus", "加显卡"},
+    {"advice-swap", "加虚拟内存"},
+    {"advice-larger-gpu", "换个大点的卡"},
+    {"advice-empty-cache-diagnosis", "清理显存"},
+    {"advice-offload-parameters", "把参数也卸载到 CPU"},
+    {"advice-lower-cutoff", "减少 max_length"},
+    {"advice-evaluation-batch", "关掉评估"},
+    {"advice-version-mismatch", "升级一下 transformers 版本"},
+    {"advice-offload-optimizer", "Enable CPU offloading"},
+    {"advice-speed-only", "Set NCCL_P2P_DISABLE=1"},
 };
 
 TEST(AdviceInFewWords, IsRecognisedAsPeopleSayIt) {
@@ -263,6 +275,18 @@ constexpr Denial denials[] = {
     {"advice-lora-instead", "No, use LoRA.", ""},
     {"advice-more-ram", "No need to buy more RAM.", "this speaks against it"},
     {"advice-lora-instead", "Not sure, but try LoRA.", ""},
+    {"advice-lora-instead", "LoRA不行，要用全参", "this speaks against it"},
+    {"advice-lower-cutoff", "不必把 cutoff_len 降到 512", "this speaks against it"},
+    {"advice-lora-instead", "既不用LoRA也不用offload", "this speaks against it"},
+    {"advice-lora-instead", "不是显存的问题，用 LoRA 就行", ""},
+    {"advice-recompute", "Neither LoRA nor gradient checkpointing is needed.",
+     "this speaks against it"},
+    {"advice-batch-of-one", "Cutting the batch size in half won't fix it.",
+     "this speaks against it"},
+    {"advice-recompute", "It only works with gradient checkpointing, not without.", ""},
+    {"advice-evaluation-batch", "Turn off evaluation.", ""},
+    {"advice-lora-instead", "用LoRA会不会好一点", ""},
+    {"advice-device-map", "The docs say \"do not use device_map with ZeRO-3\".", "true:"},
 };
 
 TEST(AdviceThatIsDenied, IsAnsweredForWhatItSays) {
