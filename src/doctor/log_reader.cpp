@@ -71,6 +71,8 @@ OutOfMemory numbers_of(std::string_view text, std::size_t at) {
   error.tried = size_after(message, "Tried to allocate");
   for (const std::string_view device : {"GPU ", "(NPU ", "(XPU "})
     if (!error.gpu) error.gpu = whole_after(message, device);
+  constexpr std::int64_t most_gpus = 1024;  // of a node
+  if (error.gpu && *error.gpu >= most_gpus) error.gpu.reset();
   error.total = size_after(message, "total capacity of");
   if (!error.total)
     error.total = size_after(message, "total capacty of");  // as torch 2.1 spells it
@@ -190,6 +192,39 @@ std::optional<std::int64_t> step_before(std::string_view text, std::size_t end) 
   return std::nullopt;
 }
 
+/// Where the frames begin that stand right above a line, in a log whose beginning of the traceback is cut off; npos where
+/// there are none.
+std::size_t frames_above(std::string_view text, std::size_t own_line, std::string_view mark) {
+  std::size_t begin = std::string_view::npos;
+  for (std::size_t line = own_line; line > 0 && own_line - line < most_traceback_bytes;) {
+    const std::size_t above = line_begin(text, line - 1);
+    const std::string_view own = text.substr(above, line - above);
+    if (!own.starts_with(mark) || !own.substr(mark.size()).starts_with("  ")) break;
+    line = above;
+    if (own.substr(mark.size()).starts_with("  File \"")) begin = above;
+  }
+  return begin;
+}
+
+/// Where the traceback of the error in the line at `own_line` begins, behind what stands before it on its line (a bar
+/// that is redrawn); npos where there is none.
+std::size_t traceback_begin(std::string_view text, std::size_t own_line, std::string_view mark) {
+  constexpr int most_tracebacks = 256;  // of other ranks in between
+  const std::size_t earliest =
+      own_line > most_traceback_bytes ? own_line - most_traceback_bytes : 0;
+  std::size_t end = own_line;
+  for (int i = 0; i < most_tracebacks && end > 0; ++i) {
+    const std::size_t words = find_last_words(text, traceback_words, end - 1);
+    if (words == std::string_view::npos || words < earliest) break;
+    const std::size_t line = line_begin(text, words);
+    const std::string_view before = text.substr(line, words - line);
+    if (mark.empty() && mark_length(before) == 0 && !before.ends_with("]: ")) return line;
+    if (!mark.empty() && before.ends_with(mark)) return words - mark.size();
+    end = words;
+  }
+  return frames_above(text, own_line, mark);
+}
+
 /// The highest number behind any of the words, and `more`.
 std::optional<std::int64_t> most_after(std::string_view text, std::string_view words,
                                        std::int64_t more) {
@@ -259,19 +294,8 @@ bool names_an_error(std::string_view line) {
 std::string traceback_of(std::string_view text, std::size_t at) {
   const std::size_t own_line = line_begin(text, at);
   const std::string_view mark = text.substr(own_line, mark_length(text.substr(own_line)));
-  const std::size_t earliest =
-      own_line > most_traceback_bytes ? own_line - most_traceback_bytes : 0;
-  // The last beginning that has the mark of the error's line.
-  std::size_t begin = own_line;
-  while (true) {
-    const std::size_t words =
-        begin == 0 ? std::string_view::npos : find_last_words(text, traceback_words, begin - 1);
-    if (words == std::string_view::npos || words < earliest) return {};
-    begin = line_begin(text, words);
-    // A bar that is redrawn may stand before it on the line.
-    const std::string_view before = text.substr(begin, words - begin);
-    if (mark.empty() ? mark_length(text.substr(begin)) == 0 : before == mark) break;
-  }
+  const std::size_t begin = traceback_begin(text, own_line, mark);
+  if (begin == std::string_view::npos) return {};
   std::string lines;
   bool is_first = true;
   for (std::size_t line = begin; line < own_line;) {
@@ -327,8 +351,14 @@ std::string_view name_of(Place place) {
 bool shell_says_killed(std::string_view text) {
   for (std::size_t at = find_words(text, "Killed"); at != std::string_view::npos;
        at = text.find("Killed", at + 1)) {
-    const std::size_t line = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // 0 where there is none
-    const std::string_view before = text.substr(line, at - line);
+    // A shell's line is short; a text without line ends is none.
+    constexpr std::size_t most_before = 200;
+    const std::string_view near =
+        text.substr(at - std::min(at, most_before), std::min(at, most_before));
+    const std::size_t line_end = near.rfind('\n');
+    if (line_end == std::string_view::npos && near.size() < at) continue;
+    const std::string_view before =
+        line_end == std::string_view::npos ? near : near.substr(line_end + 1);
     const std::string_view after = text.substr(at + 6, 1);
     const bool ends = after.empty() || after == "\n" || after == "\r";
     const std::size_t word = before.find_last_not_of(' ');

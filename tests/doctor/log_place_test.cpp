@@ -55,6 +55,36 @@ TEST(LogPlace, IsFoundBehindBarsThatAreRedrawn) {
   EXPECT_EQ(read.last_step, 2);
 }
 
+TEST(LogPlace, IsFoundBehindABarOnTheSameLineAndInALogThatWasCut) {
+  const std::string bar =
+      "  2%|#   | 1/50 [00:12<10:11, 12.48s/it][rank0]: Traceback (most recent call last):\n"
+      "[rank1]: Traceback (most recent call last):\n"
+      "[rank0]:   File \"deepspeed.py\", line 270, in backward\n[rank1]: ValueError: no\n"
+      "[rank0]:     self.engine.step()\n[rank0]: " +
+      oom_on_1;
+  EXPECT_EQ(read_log(bar).place, Place::update);
+
+  const std::string cut =
+      "loss 1\n  File \"m.py\", line 2, in forward\n    return F.cross_entropy(a, b)\n" + oom_on_1;
+  EXPECT_EQ(read_log(cut).place, Place::loss);
+  EXPECT_TRUE(read_log("    t = torch.empty(n, pin_memory=True)\nRuntimeError: CUDA error: out of "
+                       "memory\n")
+                  .cuda_refused);
+  EXPECT_TRUE(read_log("  File \"p.py\", line 1, in f\n    t = torch.empty(n, pin_memory=True)\n"
+                       "RuntimeError: CUDA error: out of memory\n")
+                  .failed_lock);
+}
+
+TEST(LogPlace, IsSoughtInTimeThatGrowsWithTheLog) {
+  std::string killed, tracebacks;
+  for (int i = 0; i < 100000; ++i) killed += "Killed";
+  for (int i = 0; i < 20000; ++i) tracebacks += "[rank0]: Traceback (most recent call last):\n";
+
+  EXPECT_FALSE(read_log(killed).was_killed);
+  EXPECT_EQ(read_log(tracebacks + "[rank1]: " + oom_on_1).place, Place::unknown);
+  EXPECT_FALSE(read_log("CUDA out of memory. GPU 9999999999 has").out_of_memory->gpu.has_value());
+}
+
 TEST(LogPlace, TakesTheSizesInEverySpelling) {
   const LogSummary log = read_log(
       "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 136.00 MiB. GPU 0 has a "
