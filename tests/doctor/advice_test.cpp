@@ -204,6 +204,19 @@ double spared_by_recomputation(const spec::ModelSpec& model, double length) {
          (kept - 2 * number(model.layers) * width - std::max(layer + 2.5 * feed_forward, loss));
 }
 
+/// Slots of a wording that are no figures of the model and machine.
+bool is_no_figure(std::string_view slot) {
+  constexpr std::string_view names[] = {"truth", "model", "ranks"};
+  return std::find(std::begin(names), std::end(names), slot) != std::end(names);
+}
+
+bool has_figure(std::string_view text) {
+  for (std::size_t open = text.find('{'); open != std::string_view::npos;
+       open = text.find('{', open + 1))
+    if (!is_no_figure(text.substr(open + 1, text.find('}', open) - open - 1))) return true;
+  return false;
+}
+
 struct Figures {
   Shape shape;
   int gpus;
@@ -311,6 +324,15 @@ TEST(Advice, IsAnsweredWithTheFiguresOfTheModelAndTheMachine) {
         {"advice-stage-2-faster", 2 * psi},
         {"advice-clear-cache-after-save", situation.gpu_gib * 1024 * 1024 * 1024},
     };
+    for (const AdviceRule& rule : config_advice()) {
+      const Wording& wording = *find_wording(rule.id);
+      const bool is_counted =
+          std::any_of(std::begin(expected), std::end(expected),
+                      [&](const auto& each) { return std::string_view(each.first) == rule.id; });
+      EXPECT_TRUE(is_counted ||
+                  (!has_figure(wording.message.english) && !has_figure(wording.fix.english)))
+          << rule.id << " has a figure that no formula here gives";
+    }
     for (const auto& [id, bytes] : expected) {
       const auto saying = std::find_if(
           std::begin(sayings), std::end(sayings),
