@@ -6,7 +6,8 @@
 namespace underkeel::apps {
 
 Result<io::SpaceNeed> disk_need(const spec::ModelSpec& model, const spec::RunConfig& run,
-                                const std::optional<train::RunLength>& length) {
+                                const std::optional<train::RunLength>& length,
+                                std::int64_t standing_count) {
   const planner::Request request = planner::request_of(model, run, run.ranks);
   UK_TRY(checkpoint, train::lay_out_checkpoint(model, train::checkpoint_content(run, request),
                                                train::default_shard_bytes));
@@ -15,7 +16,8 @@ Result<io::SpaceNeed> disk_need(const spec::ModelSpec& model, const spec::RunCon
   return train::space_need(run,
                            {.checkpoint = checkpoint,
                             .final = final,
-                            .save_count = length ? train::save_count(run, *length) : std::nullopt});
+                            .save_count = length ? train::save_count(run, *length) : std::nullopt,
+                            .standing_count = standing_count});
 }
 
 }  // namespace underkeel::apps

@@ -10,8 +10,10 @@
 
 namespace underkeel::apps {
 
-/// Checkpoints and the final folder of a run in an empty output folder, as train::space_need() counts them.
+/// Checkpoints and the final folder of a run, as train::space_need() counts them, beside so many checkpoints that stand in
+/// its output folder and go as new ones come.
 Result<io::SpaceNeed> disk_need(const spec::ModelSpec& model, const spec::RunConfig& run,
-                                const std::optional<train::RunLength>& length);
+                                const std::optional<train::RunLength>& length,
+                                std::int64_t standing_count = 0);
 
 }  // namespace underkeel::apps

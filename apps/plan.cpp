@@ -14,7 +14,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "command.h"
-#include "disk_need.h"
+#include "disk_outlook.h"
 #include "io/checkpoint_space.h"
 #include "io/file.h"
 #include "output_page.h"
@@ -23,7 +23,6 @@
 #include "plan_page.h"
 #include "planned.h"
 #include "planner/planner.h"
-#include "run_length.h"
 #include "time_text.h"
 
 namespace underkeel::apps {
@@ -58,11 +57,24 @@ std::string summary(const spec::ModelSpec& model, const spec::RunConfig& run,
   return text;
 }
 
-std::string times_text(const render::Times& times, bool measured) {
+std::string times_text(const render::Outlook& outlook, bool measured) {
+  const render::Times& times = *outlook.times;
+  std::string text = fmt::format("step {} (micro-step {}, update {})", time_text(times.step_s),
+                                 time_text(times.micro_step_s), time_text(times.update_s));
+  if (outlook.saves == render::Saves::on_the_way)
+    text += fmt::format(", save {}, of which {} are waited for", time_text(times.save_s),
+                        time_text(times.save_wait_s));
+  return text + fmt::format("; from {} rates\n", measured ? "measured" : "assumed");
+}
+
+/// Of a run without saves between its steps: what it writes all the same.
+std::string saves_text(const render::Outlook& outlook) {
+  if (outlook.saves == render::Saves::on_the_way) return "";
   return fmt::format(
-      "step {} (micro-step {}, update {}), save {}, of which {} are waited for; from {} rates\n",
-      time_text(times.step_s), time_text(times.micro_step_s), time_text(times.update_s),
-      time_text(times.save_s), time_text(times.save_wait_s), measured ? "measured" : "assumed");
+      "saves: none on the way; {}; a signal that stops the run makes it write a checkpoint of {}\n",
+      outlook.saves == render::Saves::at_the_end ? "the final model at the end"
+                                                 : "no weights at the end either",
+      format_bytes(outlook.disk->checkpoint_bytes));
 }
 
 /// What all ranks of a node take of its memory at most, and of what.
@@ -78,18 +90,17 @@ std::string total_text(const render::NodeMemory& node) {
   return text + "\n";
 }
 
-/// What is known of the disk of a machine that is described; `asked` must outlive it.
-Result<std::optional<FitDisk>> disk_of(const PlanWords& words, const Asked& asked) {
+/// What is known of the disk; `asked` must outlive it.
+Result<std::optional<FitDisk>> disk_of(const PlanWords& words, Asked& asked) {
+  UK_TRY(output, output_disk(words, asked));
   std::optional<FitDisk> disk;
-  if (!asked.machine.out_free_bytes) return disk;
+  if (!output.free_bytes) return disk;
   // Files that cannot be laid out can be with no setting.
-  UK_TRY_VOID(disk_need(asked.model, asked.config, std::nullopt));
-  disk = FitDisk{.free_bytes = *asked.machine.out_free_bytes,
-                 .source = disk_source(words),
-                 .need = [&asked](const spec::RunConfig& changed) {
-                   return disk_need(asked.model, changed,
-                                    length_of(changed, changed.ranks, asked.data))
-                       .value();
+  UK_TRY_VOID(need_on(output, asked, asked.config));
+  disk = FitDisk{.free_bytes = *output.free_bytes,
+                 .source = output.source,
+                 .need = [&asked, output = output](const spec::RunConfig& changed) {
+                   return need_on(output, asked, changed).value();
                  }};
   return disk;
 }
@@ -171,13 +182,13 @@ Result<void> run(const Words& words) {
   } else if (words.json) {
     std::fputs(render::plan_json(plan, made.outlook).c_str(), stdout);
   } else {
-    fmt::print("values in force that are no defaults\n{}\n{}{}\n{}{}\n{}{}{}",
+    fmt::print("values in force that are no defaults\n{}\n{}{}\n{}{}\n{}{}{}{}",
                printable_lines(spec::chosen_values_table(made.config)),
                (made.data ? made.data->report : std::string()),
                summary(made.model, made.config, plan), bars(plan, made.outlook),
                render::peak_table(plan, made.outlook), total_text(*made.outlook.node),
-               made.outlook.disk ? disk_text(*made.outlook.disk) : "",
-               times_text(*made.outlook.times, made.machine.rates_are_measured));
+               made.outlook.disk ? disk_text(*made.outlook.disk) : "", saves_text(made.outlook),
+               times_text(made.outlook, made.machine.rates_are_measured));
     for (const std::string& note : made.config.notes)
       fmt::print("note: {}\n", printable(note, any_length));
     if (!made.data)

@@ -137,22 +137,12 @@ Json json_of(const FittingRun& row, const FitWords& words, std::int64_t ranks) {
           {"decisions", decisions}};
 }
 
-/// The reason of a budget, under the name that it was given by: a budget of --fit holds as the run's own does.
-std::string given_reason(std::string reason, const FitWords& words) {
-  for (const SpaceBudget& budget : words.budgets) {
-    const std::string key = "underkeel.memory." + budget.space;
-    if (reason.starts_with(key)) return "--fit " + budget.space + reason.substr(key.size());
-  }
-  return reason;
-}
-
 std::string json_text(const planner::FitQuestion& question, const planner::Room& room,
                       const BestFit& found, const FitWords& words) {
   Json budgets = Json::object();
   const auto add = [&](std::string_view name, const std::optional<plan::Budget>& budget) {
     if (budget)
-      budgets[std::string(name)] = {{"bytes", budget->size_bytes},
-                                    {"reason", given_reason(budget->reason, words)}};
+      budgets[std::string(name)] = {{"bytes", budget->size_bytes}, {"reason", budget->reason}};
   };
   add("device", room.spaces[index(plan::MemorySpace::device)]);
   add("host", room.node);
@@ -286,43 +276,61 @@ std::string text_of(const planner::FitQuestion& question, const planner::Room& r
   return text;
 }
 
-/// Where memory has room and the disk has not.
-Error disk_refuses(const planner::FitQuestion& question, const BestFit& found,
-                   const FitDisk& disk) {
-  const FittingRun& least = *found.smallest;
-  auto refused = io::check_space(disk.need(least.run), disk.free_bytes, disk.source);
-  UK_CHECK(!refused, "settings that the disk refused do not fit it");
-  Error error = std::move(refused.error());
-  error.what =
-      fmt::format("none of {} settings fits, because of the disk: {}", found.searched, error.what);
-  error.where = fmt::format("{}; {}, {}{}", disk.source, question.run.run_file.string(),
-                            least.words.empty() ? "" : "with ", settings_text(least));
-  return error;
+/// What the disk lacks for the settings that come closest; nothing where it has the room.
+Result<void> check_disk(const FittingRun& closest, const std::optional<FitDisk>& disk) {
+  if (!disk) return {};
+  return io::check_space(disk->need(closest.run), disk->free_bytes, disk->source);
+}
+
+/// "5.6 MiB of device, allowed 4.0 MiB (--fit device)"
+std::string shortage_text(const planner::Shortage& shortage) {
+  return fmt::format(
+      "{} of {}, allowed {} ({})", format_bytes(shortage.needed_bytes),
+      shortage.space ? std::string(name_of(*shortage.space)) : "host memory of a node",
+      format_bytes(shortage.allowed_bytes), shortage.reason);
+}
+
+std::string memory_fix(const planner::FitQuestion& question, const FitWords& words,
+                       const std::vector<planner::Shortage>& shortages) {
+  const bool is_of_ranks =
+      std::any_of(shortages.begin(), shortages.end(),
+                  [](const auto& shortage) { return shortage.space.has_value(); });
+  // Ranks share the memory of their node.
+  return fmt::format("{}, a shorter cutoff_len, or a smaller model; not searched: {}",
+                     is_of_ranks                            ? "more ranks or memory"
+                     : question.placement.ranks_on_node > 1 ? "fewer ranks a node or more memory"
+                                                            : "more memory",
+                     not_searched(question, words).front());
 }
 
 Error nothing_fits(const planner::FitQuestion& question, const BestFit& found,
                    const FitWords& words) {
   UK_CHECK(found.smallest, "settings that do not fit are short of something");
-  if (!found.shortage) return disk_refuses(question, found, *words.disk);
-  const planner::Shortage& shortage = *found.shortage;
-  return {
-      .code = ErrorCode::does_not_fit,
-      .what = fmt::format(
-          "none of {} settings fits: the smallest peak that can be reached is {} of {}, allowed "
-          "{} ({})",
-          found.searched, format_bytes(shortage.needed_bytes),
-          shortage.space ? std::string(name_of(*shortage.space)) : "host memory of a node",
-          format_bytes(shortage.allowed_bytes), given_reason(shortage.reason, words)),
-      .where =
-          fmt::format("{}, {}{}", question.run.run_file.string(),
-                      found.smallest->words.empty() ? "" : "with ", settings_text(*found.smallest)),
-      // Ranks share the memory of their node.
-      .fix =
-          fmt::format("{}, a shorter cutoff_len, or a smaller model; not searched: {}",
-                      shortage.space                         ? "more ranks or memory"
-                      : question.placement.ranks_on_node > 1 ? "fewer ranks a node or more memory"
-                                                             : "more memory",
-                      not_searched(question, words).front())};
+  const std::vector<planner::Shortage>& shortages = found.shortages;
+  const Result<void> disk = check_disk(*found.smallest, words.disk);
+  UK_CHECK(!shortages.empty() || !disk, "settings that do not fit are short of something");
+  Error error{.code = ErrorCode::does_not_fit};
+  const std::string settings =
+      fmt::format("{}, {}{}", question.run.run_file.string(),
+                  found.smallest->words.empty() ? "" : "with ", settings_text(*found.smallest));
+  error.where = disk ? settings : fmt::format("{}; {}", words.disk->source, settings);
+  if (shortages.empty()) {
+    error.what = fmt::format("none of {} settings fits, because of the disk: {}", found.searched,
+                             disk.error().what);
+    error.fix = disk.error().fix;
+    return error;
+  }
+  std::vector<std::string> said;
+  for (const planner::Shortage& shortage : shortages) said.push_back(shortage_text(shortage));
+  error.what = fmt::format("none of {} settings fits: {} {}", found.searched,
+                           shortages.size() == 1 ? "the smallest peak that can be reached is"
+                                                 : "what comes closest needs",
+                           fmt::join(said, " and "));
+  error.fix = memory_fix(question, words, shortages);
+  if (disk) return error;
+  error.what += fmt::format("; and {}", disk.error().what);
+  error.fix += fmt::format("\n       for the disk: {}", disk.error().fix);
+  return error;
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "disk_need.h"
+#include "base/units.h"
+#include "disk_outlook.h"
 #include "io/file.h"
 #include "io/model_files.h"
 #include "planner/planner.h"
-#include "run_length.h"
 #include "simulate/simulate.h"
 #include "train/choose_gpu.h"
 #include "train/run_data.h"
@@ -22,10 +22,10 @@ namespace underkeel::apps {
 namespace {
 
 render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
-                           const std::optional<planner::Shortage>& shortage,
+                           const std::vector<planner::Shortage>& shortages,
                            const planner::Advice& advice, const spec::HardwareSpec& machine,
                            const DiskOutlook& disk) {
-  render::Outlook outlook{.fits = !shortage};
+  render::Outlook outlook{.saves = disk.saves()};
   const std::int64_t processes = planner::process_count(room.placement);
   outlook.node = {.needed_bytes = planner::needed_bytes(plan, room, std::nullopt),
                   .outside_bytes = plan.overhead_bytes * processes,
@@ -39,26 +39,28 @@ render::Outlook outlook_of(const plan::Plan& plan, const planner::Room& room,
                   .kept_count = io::checkpoints_at_end(disk.need),
                   .export_bytes = disk.need.export_bytes,
                   .is_least = disk.need.is_least};
-  if (disk.free_bytes)
-    outlook.fits = outlook.fits && outlook.disk->needed_bytes <= *disk.free_bytes;
+  for (const planner::Shortage& shortage : shortages)
+    outlook.shortages.push_back({.needed = {short_name(shortage.space), shortage.needed_bytes},
+                                 .allowed_bytes = shortage.allowed_bytes,
+                                 .reason = shortage.reason});
+  if (disk.is_short())
+    outlook.shortages.push_back({.needed = {"disk", outlook.disk->needed_bytes},
+                                 .allowed_bytes = *disk.free_bytes,
+                                 .reason = disk.source});
+  outlook.fits = outlook.shortages.empty();
   for (int s = 0; s < plan::memory_space_count; ++s)
     outlook.budgets[static_cast<std::size_t>(s)] =
         planner::budget_of(plan, room, static_cast<plan::MemorySpace>(s));
-  for (const planner::Change& change : advice.changes)
-    outlook.suggestions.push_back({.change = change.words,
-                                   .space = shortage->space.value_or(plan::MemorySpace::host),
-                                   .peak_bytes = change.needed_bytes});
+  for (const planner::Change& change : advice.changes) {
+    outlook.suggestions.push_back({.change = change.words});
+    for (std::size_t i = 0; i < shortages.size(); ++i)
+      outlook.suggestions.back().needs.push_back(
+          {short_name(shortages[i].space), change.needed_bytes[i]});
+  }
   const simulate::Simulation times = simulate::simulate(plan, machine);
   outlook.times = render::Times{times.step_s, times.micro_step_s, times.update_s, times.save_s,
                                 times.save_wait_s};
   return outlook;
-}
-
-Result<DiskOutlook> disk_of(const PlanWords& words, const Asked& asked) {
-  UK_TRY(need, disk_need(asked.model, asked.config,
-                         length_of(asked.config, asked.config.ranks, asked.data)));
-  return DiskOutlook{
-      .free_bytes = asked.machine.out_free_bytes, .source = disk_source(words), .need = need};
 }
 
 /// The data report and its notes; the sizes of the samples go into the run, so that they are planned for.
@@ -111,8 +113,13 @@ void take_budgets(const std::vector<SpaceBudget>& budgets, spec::RunConfig& conf
   for (const SpaceBudget& budget : budgets) {
     if (budget.space == "nvme") continue;  // nothing of a run lies there
     auto& own = budget.space == "device" ? config.device_budget_bytes : config.host_budget_bytes;
+    if (own && *own <= budget.size_bytes) continue;  // the smaller one holds
     own = budget.size_bytes;
-    config.changes.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
+    const std::string key = "underkeel.memory." + budget.space;
+    config.changes.push_back(fmt::format("{}={}", key, budget.text));
+    std::erase_if(config.provenance,
+                  [&](const spec::Provenance& entry) { return entry.key == key; });
+    config.provenance.push_back({key, format_bytes(budget.size_bytes), "--fit"});
   }
 }
 
@@ -130,6 +137,7 @@ Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudge
   if (config.changes.size() > changes.size())
     config.notes.push_back(
         fmt::format("{} ranks, one for each GPU of {}", config.ranks, words.hardware));
+  words.run->name_budgets(config);
   take_budgets(budgets, config);
   UK_TRY(folder, spec::find_model_folder(config.model.string()));
   io::FileSystem files;
@@ -139,6 +147,7 @@ Result<Asked> read_question(const PlanWords& words, const std::vector<SpaceBudge
   UK_TRY(machine, described ? Result<spec::HardwareSpec>(*described)
                             : train::machine_for(config, config.ranks));
   UK_TRY_VOID(check_gpu_count(words, machine, config));
+  UK_TRY_VOID(planner::check_budgets(config, machine));
   Asked asked{
       .config = std::move(config), .model = std::move(model), .machine = machine, .data = {}};
   if (words.data) {
@@ -166,30 +175,49 @@ Result<Planned> make_planned(const PlanWords& words) {
   const planner::FitQuestion question = asked.question();
   plan::Plan plan = planner::make_plan_on(question);
   planner::Room room = planner::room_of(asked.config, asked.machine, question.placement);
-  auto shortage = planner::shortage_of(plan, room);
+  std::vector<planner::Shortage> shortages = planner::shortages_of(plan, room);
   planner::Advice advice;
-  if (shortage) advice = planner::advise(question, *shortage);
-  UK_TRY(disk, disk_of(words, asked));
-  render::Outlook outlook = outlook_of(plan, room, shortage, advice, asked.machine, disk);
+  if (!shortages.empty()) advice = planner::advise(question, shortages);
+  UK_TRY(output, output_disk(words, asked));
+  UK_TRY(need, need_on(output, asked, asked.config));
+  DiskOutlook disk{.free_bytes = output.free_bytes, .source = output.source, .need = need};
+  render::Outlook outlook = outlook_of(plan, room, shortages, advice, asked.machine, disk);
+  if (!shortages.empty() && disk.is_short())
+    outlook.suggestions = cures_of_both(asked, output, shortages, advice);
   return Planned{.config = std::move(asked.config),
                  .model = std::move(asked.model),
                  .machine = asked.machine,
                  .plan = std::move(plan),
                  .room = std::move(room),
-                 .shortage = shortage,
+                 .shortages = std::move(shortages),
                  .advice = std::move(advice),
                  .outlook = std::move(outlook),
                  .data = std::move(asked.data),
                  .disk = std::move(disk)};
 }
 
+render::Saves DiskOutlook::saves() const {
+  if (need.save_count > 0) return render::Saves::on_the_way;
+  return need.export_bytes > 0 ? render::Saves::at_the_end : render::Saves::never;
+}
+
+bool DiskOutlook::is_short() const {
+  return free_bytes && io::needed_bytes(need) > *free_bytes;
+}
+
+std::string short_name(std::optional<plan::MemorySpace> space) {
+  return std::string(space ? plan::name_of(*space) : "host");
+}
+
 Result<void> check_fits(const Planned& made) {
-  if (made.shortage)
-    return tl::unexpected(
-        planner::does_not_fit(made.plan, made.config, made.room, *made.shortage, made.advice));
+  Result<void> disk;
   if (made.disk.free_bytes)
-    return io::check_space(made.disk.need, *made.disk.free_bytes, made.disk.source);
-  return {};
+    disk = io::check_space(made.disk.need, *made.disk.free_bytes, made.disk.source);
+  if (made.shortages.empty()) return disk;
+  Error error =
+      planner::does_not_fit(made.plan, made.config, made.room, made.shortages, made.advice);
+  if (disk) return tl::unexpected(std::move(error));
+  return tl::unexpected(refuse_both(std::move(error), disk.error(), made.outlook.suggestions));
 }
 
 void add_plan_flags(CLI::App& command, PlanWords& words) {

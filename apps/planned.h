@@ -21,8 +21,9 @@ namespace underkeel::apps {
 
 struct PlanWords {
   std::shared_ptr<RunArguments> run;
-  std::string hardware;  // a file; empty: this machine
-  bool data = false;     // plan for what the data are
+  std::string hardware;        // a file; empty: this machine
+  bool data = false;           // plan for what the data are
+  bool asks_disk_here = true;  // of this machine, where none is described
 };
 
 /// What reading the data told.
@@ -48,6 +49,9 @@ struct DiskOutlook {
   std::optional<std::int64_t> free_bytes;
   std::string source;  // of that figure
   io::SpaceNeed need;
+
+  bool is_short() const;
+  render::Saves saves() const;
 };
 
 struct Planned {
@@ -56,7 +60,7 @@ struct Planned {
   spec::HardwareSpec machine;
   plan::Plan plan;
   planner::Room room;
-  std::optional<planner::Shortage> shortage;
+  std::vector<planner::Shortage> shortages;
   planner::Advice advice;
   render::Outlook outlook;
   std::optional<DataFacts> data;  // when they were read
@@ -73,7 +77,10 @@ std::string disk_source(const PlanWords& words);
 /// Reads the same, and plans. A plan that does not fit, memory or disk, is a value; Planned::outlook says so.
 Result<Planned> make_planned(const PlanWords& words);
 
-/// Errors: does_not_fit, as the user sees it: what is short of memory or disk, and what would fit.
+/// "device", "host" (of a node): as JSON and pages name what is short.
+std::string short_name(std::optional<plan::MemorySpace> space);
+
+/// Errors: does_not_fit, as the user sees it: all that is short of memory and disk, and what would fit.
 Result<void> check_fits(const Planned& made);
 
 /// --hardware and --data.

@@ -158,6 +158,8 @@ Result<void> run(Words& words) {
   report::Page page{.title = title_of(words), .made = maker(), .is_live = words.watch};
   Result<void> fits;
   if (!words.run_file.empty()) {
+    // Beside a run that has written its own part of the disk, what is free now says nothing.
+    words.plan.asks_disk_here = words.folder.empty();
     UK_TRY(made, plan_beside(words));
     fits = check_fits(made);
     const report::ShownRun shown = report::shown_run(made.plan, made.machine);

@@ -11,6 +11,7 @@
 namespace underkeel::apps {
 
 namespace {
+constexpr std::int64_t least_budget_bytes = 4 * kibibyte;
 constexpr const char* budget_form =
     "write SPACE=SIZE[,SPACE=SIZE], such as device=80GiB,host=100GiB";
 
@@ -55,6 +56,11 @@ Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text, const st
     if (size_bytes <= 0)
       return fail(ErrorCode::bad_config, fmt::format("`{}`: a size above 0 is wanted", part), flag,
                   budget_form);
+    if (size_bytes < least_budget_bytes && !lacks_unit(size, size_bytes))
+      return fail(ErrorCode::bad_config,
+                  fmt::format("`{}` is {} {}, less than a page of memory; no run takes so little",
+                              part, format_count(size_bytes), size_bytes == 1 ? "byte" : "bytes"),
+                  flag, budget_form);
     if (lacks_unit(size, size_bytes))
       return fail(ErrorCode::bad_config,
                   fmt::format("`{}` is {} {}; no run takes so little", part,
@@ -80,6 +86,15 @@ Result<std::vector<std::string>> RunArguments::all_changes() const {
   for (const SpaceBudget& budget : budgets)
     all.push_back(fmt::format("underkeel.memory.{}={}", budget.space, budget.text));
   return all;
+}
+
+void RunArguments::name_budgets(spec::RunConfig& run) const {
+  if (memory.empty()) return;
+  const auto budgets = parse_given_budgets(fmt::format("{}", fmt::join(memory, ",")), "--memory");
+  if (!budgets) return;  // all_changes() has said so
+  for (const SpaceBudget& budget : *budgets)
+    for (spec::Provenance& entry : run.provenance)
+      if (entry.key == "underkeel.memory." + budget.space) entry.source = "--memory";
 }
 
 std::optional<spec::WorldSize> RunArguments::world() const {

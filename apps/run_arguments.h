@@ -24,7 +24,7 @@ struct SpaceBudget {
 /// "device=80GiB, host=100gib," in parts, in order; nothing of an empty text. `flag` names the source in errors; --fit
 /// takes nvme too.
 /// Errors:  bad_config for another space, a space given twice, a size that is none, or without a unit below 1 MiB, or
-/// commas alone.
+/// below a page in any, or commas alone.
 Result<std::vector<SpaceBudget>> parse_budgets(const std::string& text,
                                                const std::string& flag = "--memory");
 /// The same of a flag that is there, where nothing is no answer.
@@ -42,6 +42,8 @@ struct RunArguments {
 
   /// `changes`, then those that the flags stand for: flags win.
   Result<std::vector<std::string>> all_changes() const;
+  /// Names the flag as the source of budgets that it gave, for errors.
+  void name_budgets(spec::RunConfig& run) const;
   /// How many ranks are asked for on the command line, for DeepSpeed's batch equation.
   std::optional<spec::WorldSize> world() const;
 };

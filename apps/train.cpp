@@ -17,6 +17,7 @@ Result<void> run(const RunArguments& arguments) {
                 "--ranks", "leave --ranks out: mpirun or srun says how many ranks there are");
   UK_TRY(changes, arguments.all_changes());
   UK_TRY(config, spec::read_run_file(arguments.run_file, changes, arguments.world()));
+  arguments.name_budgets(config);
   return train::train(config);
 }
 

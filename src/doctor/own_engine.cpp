@@ -331,11 +331,12 @@ class OwnEngine {
     const spec::HardwareSpec& machine = question.machine;
     const plan::Plan plan = planner::make_plan_on(question);
     const planner::Room room = planner::room_of(run, machine, question.placement);
-    fill(plan, room);
-    const auto shortage = planner::shortage_of(plan, room);
-    const bool only_long_ones_fail = shortage && short_samples_fit();
+    fill(plan, room, saves_of(run));
+    const std::vector<planner::Shortage> shortages = planner::shortages_of(plan, room);
+    const bool is_short = !shortages.empty();
+    const bool only_long_ones_fail = is_short && short_samples_fit();
     std::string cure = "@no-cure";
-    if (shortage) {
+    if (is_short) {
       append_alternatives(question);
       for (const Alternative& row : diagnosis_.alternatives)
         if (row.engine == Engine::underkeel && row.verdict == Verdict::runs) {
@@ -345,17 +346,17 @@ class OwnEngine {
       if (!has_offer()) tell_enough_ranks(question);
     }
     diagnosis_.underkeel.verdict = only_long_ones_fail ? Verdict::unknown
-                                   : shortage          ? Verdict::fails
+                                   : is_short          ? Verdict::fails
                                                        : Verdict::runs;
-    std::vector<Slot> slots = slots_of(plan, room, shortage, cure);
-    slots.push_back({"tokens", fmt::format("{}", run.data.cutoff_tokens)});
-    tell(only_long_ones_fail ? "underkeel-lengths-not-known"
-         : shortage          ? "underkeel-does-not-fit"
-                             : "underkeel-fits",
-         only_long_ones_fail ? Severity::warning
-         : shortage          ? Severity::error
-                             : Severity::info,
-         "", std::move(slots));
+    if (!is_short) tell("underkeel-fits", Severity::info, "", slots_of(plan, room));
+    // Each space that is short by itself; one cure mends them all.
+    for (const planner::Shortage& shortage : shortages) {
+      std::vector<Slot> slots = slots_of(plan, room);
+      for (Slot& slot : slots_of(shortage, cure)) slots.push_back(std::move(slot));
+      slots.push_back({"tokens", fmt::format("{}", run.data.cutoff_tokens)});
+      tell(only_long_ones_fail ? "underkeel-lengths-not-known" : "underkeel-does-not-fit",
+           only_long_ones_fail ? Severity::warning : Severity::error, "", std::move(slots));
+    }
     tell_host(plan, room, {});
     if (auto communication = tell_communication(plan, file_name()))
       diagnosis_.findings.push_back(std::move(*communication));
@@ -429,21 +430,17 @@ class OwnEngine {
           {"step", peak(render::Phase::first_step)}});
   }
 
-  static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room,
-                                    const std::optional<planner::Shortage>& shortage,
-                                    const std::string& cure) {
-    const auto size = [](std::int64_t bytes) { return amount(static_cast<double>(bytes)); };
-    std::vector<Slot> slots = {
-        {"device", size(plan.layout.size_bytes[index(plan::MemorySpace::device)])},
-        {"gaps", gaps_text(plan)},
-        {"host", size(planner::needed_bytes(plan, room, std::nullopt))}};
-    if (!shortage) return slots;
-    const plan::MemorySpace space = shortage->space.value_or(plan::MemorySpace::host);
-    slots.push_back({"space", fmt::format("@space.{}", shortage->space ? name_of(space) : "node")});
-    slots.push_back({"needed", size(shortage->needed_bytes)});
-    slots.push_back({"allowed", capacity(shortage->allowed_bytes)});
-    slots.push_back({"cure", cure});
-    return slots;
+  static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room) {
+    return {{"device", size_text(plan.layout.size_bytes[index(plan::MemorySpace::device)])},
+            {"gaps", gaps_text(plan)},
+            {"host", size_text(planner::needed_bytes(plan, room, std::nullopt))}};
+  }
+  static std::vector<Slot> slots_of(const planner::Shortage& shortage, const std::string& cure) {
+    return {{"space",
+             fmt::format("@space.{}", shortage.space ? plan::name_of(*shortage.space) : "node")},
+            {"needed", size_text(shortage.needed_bytes)},
+            {"allowed", capacity(shortage.allowed_bytes)},
+            {"cure", cure}};
   }
 
   /// Of the arena, at its fullest moment: what lies between buffers, to the end of the last one.
@@ -461,13 +458,21 @@ class OwnEngine {
                        size_text(gaps));
   }
 
+  /// As `plan` tells; a config alone does not say.
+  render::Saves saves_of(const spec::RunConfig& run) const {
+    if (!inputs_.run || !disk_need_) return render::Saves::on_the_way;
+    const auto need = disk_need_(*inputs_.model, run);
+    if (!need || need->save_count > 0) return render::Saves::on_the_way;
+    return need->export_bytes > 0 ? render::Saves::at_the_end : render::Saves::never;
+  }
+
   /// The bytes that `plan` tells; gaps of an arena are told with the verdict.
-  void fill(const plan::Plan& plan, const planner::Room& room) {
+  void fill(const plan::Plan& plan, const planner::Room& room, render::Saves saves) {
     for (std::size_t p = 0; p < phase_count; ++p)
       for (int s = 0; s < plan::memory_space_count; ++s) {
         const auto space = static_cast<plan::MemorySpace>(s);
         const std::int64_t size =
-            render::bytes_of_phase(plan, static_cast<render::Phase>(p), space);
+            render::bytes_of_phase(plan, static_cast<render::Phase>(p), space, saves);
         if (size == 0) continue;
         Holding holding;
         holding.add("plan", static_cast<double>(size));

@@ -17,42 +17,39 @@ std::string size_text(std::int64_t size_bytes) {
   return fmt::format("{} bytes ({})", format_count(size_bytes), format_bytes(size_bytes));
 }
 
-struct Change {
-  std::string words;
-  SpaceNeed need;
-};
-
 /// The newest and the best one stay, whatever the limit.
 std::int64_t kept_by_limit(const SpaceNeed& need) {
   return std::max(need.save_total_limit, 1 + need.spared_count);
 }
 
 /// With the largest limit that fits; nothing where none does.
-std::optional<Change> limited(Change change, std::int64_t free_bytes) {
+std::optional<SpaceChange> limited(SpaceChange change, std::int64_t free_bytes) {
   if (needed_bytes(change.need) <= free_bytes) return change;
   change.need.save_total_limit = largest_limit_that_fits(change.need, free_bytes);
   if (change.need.save_total_limit == 0) return std::nullopt;
-  if (!change.words.empty()) change.words += " and ";
-  change.words += fmt::format("save_total_limit: {}", change.need.save_total_limit);
+  change.words.push_back(fmt::format("save_total_limit={}", change.need.save_total_limit));
   return change;
 }
 
-/// One a line; `need` itself does not fit.
-std::string changes_that_fit(const SpaceNeed& need, std::int64_t free_bytes) {
-  std::vector<Change> changes;
-  if (auto fewer = limited({"", need}, free_bytes)) changes.push_back(*fewer);
-  // A checkpoint of weights alone is as large as the final folder.
-  Change narrower{"save_only_model: true (nothing to resume from)", need};
-  narrower.need.checkpoint_bytes = need.export_bytes;
-  if (need.save_count > 0 && need.export_bytes > 0 && need.export_bytes < need.checkpoint_bytes)
-    if (auto fewer = limited(narrower, free_bytes)) changes.push_back(*fewer);
-  Change none{"save_strategy: \"no\" (the final model alone)", need};
-  none.need.save_count = 0;
-  if (need.save_count > 0 && need.export_bytes > 0 && needed_bytes(none.need) <= free_bytes)
-    changes.push_back(none);
+/// As lines of a run file: `save_only_model: true (nothing to resume from) and save_total_limit: 2`.
+std::string text_of(const SpaceChange& change) {
   std::string text;
-  for (const Change& change : changes)
-    text += fmt::format("{} -> {}\n       ", change.words, size_text(needed_bytes(change.need)));
+  for (const std::string& word : change.words) {
+    const std::size_t sign = word.find('=');
+    const std::string value = word.substr(sign + 1);
+    if (!text.empty()) text += " and ";
+    text += fmt::format("{}: {}", word.substr(0, sign), value == "no" ? "\"no\"" : value);
+    if (&word == &change.words.front() && !change.remark.empty())
+      text += fmt::format(" ({})", change.remark);
+  }
+  return text;
+}
+
+/// One a line; `need` itself does not fit.
+std::string cures_text(const SpaceNeed& need, std::int64_t free_bytes) {
+  std::string text;
+  for (const SpaceChange& change : changes_that_fit(need, free_bytes))
+    text += fmt::format("{} -> {}\n       ", text_of(change), size_text(needed_bytes(change.need)));
   return text;
 }
 
@@ -91,6 +88,23 @@ std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes) {
   return 0;
 }
 
+std::vector<SpaceChange> changes_that_fit(const SpaceNeed& need, std::int64_t free_bytes) {
+  std::vector<SpaceChange> changes;
+  if (auto fewer = limited({.words = {}, .remark = {}, .need = need}, free_bytes))
+    changes.push_back(*fewer);
+  // A checkpoint of weights alone is as large as the final folder.
+  SpaceChange narrower{
+      .words = {"save_only_model=true"}, .remark = "nothing to resume from", .need = need};
+  narrower.need.checkpoint_bytes = need.export_bytes;
+  if (need.save_count > 0 && need.export_bytes > 0 && need.export_bytes < need.checkpoint_bytes)
+    if (auto fewer = limited(narrower, free_bytes)) changes.push_back(*fewer);
+  SpaceChange none{.words = {"save_strategy=no"}, .remark = "the final model alone", .need = need};
+  none.need.save_count = 0;
+  if (need.save_count > 0 && need.export_bytes > 0 && needed_bytes(none.need) <= free_bytes)
+    changes.push_back(none);
+  return changes;
+}
+
 Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes,
                          const std::string& output) {
   const std::int64_t needed = needed_bytes(need);
@@ -116,7 +130,7 @@ Result<void> check_space(const SpaceNeed& need, std::int64_t free_bytes,
                         : fmt::format("the final model takes {}", size_text(need.export_bytes));
   return fail(
       ErrorCode::does_not_fit, what, output,
-      changes_that_fit(need, free_bytes) + fmt::format("free {}", size_text(needed - free_bytes)));
+      cures_text(need, free_bytes) + fmt::format("free {}", size_text(needed - free_bytes)));
 }
 
 }  // namespace underkeel::io

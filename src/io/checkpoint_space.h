@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -33,6 +34,16 @@ std::int64_t needed_bytes(const SpaceNeed& need);
 
 /// The largest save_total_limit below the present one that fits; 0 when not even 1 does.
 std::int64_t largest_limit_that_fits(SpaceNeed need, std::int64_t free_bytes);
+
+/// Words of the run file with which a need fits.
+struct SpaceChange {
+  std::vector<std::string> words;  // "save_total_limit=2"
+  std::string remark;              // "nothing to resume from"; may be empty
+  SpaceNeed need;
+};
+/// For a need that does not fit: the largest save_total_limit; weights only, with a limit where it takes one; no saves. Only
+/// what fits.
+std::vector<SpaceChange> changes_that_fit(const SpaceNeed& need, std::int64_t free_bytes);
 
 /// Errors: does_not_fit, with needed and free bytes and the keys that make it fit, each with what is then needed: the
 /// largest save_total_limit; weights only, with a limit where it takes one; no saves; or how much to free.

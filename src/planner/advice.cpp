@@ -36,10 +36,12 @@ std::vector<std::int64_t> some_divisors_of(std::int64_t value) {
 
 class Search {
  public:
-  Search(const FitQuestion& question, const Shortage& shortage)
+  Search(const FitQuestion& question, const std::vector<Shortage>& shortages)
       : q_(question),
-        shortage_(shortage),
+        shortages_(shortages),
+        room_(room_of(question.run, question.machine, question.placement)),
         base_(request_on(question.machine, question.placement, question.model, question.run)),
+        parameter_count_(spec::parameter_count(question.model)),
         few_layers_(question.model) {
     list_levels();
   }
@@ -63,14 +65,15 @@ class Search {
   }
 
  private:
-  /// What a setting is thought to need of what is short.
+  /// What a setting is thought to need of its budgets.
   struct Estimate {
-    std::int64_t needed_bytes = 0;
+    double fullness = 0;
     bool may_fit = false;
   };
   struct Trial {
     std::optional<Change> change;
-    bool fits = false;
+    double fullness = 0;
+    std::vector<Shortage> shortages;
   };
 
   std::int64_t world() const { return q_.placement.world_size; }
@@ -88,7 +91,8 @@ class Search {
               ? q_.machine.nodes * q_.machine.gpus_per_node
               : std::max<std::int64_t>(4, q_.machine.nodes * q_.machine.cores);
       // Ranks that share a short memory are better fewer; their number divides what they do now.
-      if (!shortage_.space)
+      if (std::any_of(shortages_.begin(), shortages_.end(),
+                      [](const Shortage& shortage) { return !shortage.space; }))
         for (std::int64_t divisor : some_divisors_of(world())) worlds_.push_back(world() / divisor);
       for (std::int64_t more = 2 * world(); more <= most; more *= 2) worlds_.push_back(more);
     }
@@ -159,13 +163,14 @@ class Search {
   // The least that is reached when nothing fits: from the extremes with the least state, at most 16 of them, knob by
   // knob until no position of one knob is thought to need less. The end of that way is planned, with what is before
   // it, since estimates of two that are close may stand the other way round.
-  Change smallest() {
-    std::vector<Setting> all = extremes();
-    std::stable_sort(all.begin(), all.end(), [&](const Setting& a, const Setting& b) {
-      return least_bytes(a) < least_bytes(b);
-    });
+  Closest smallest() {
+    std::multimap<double, Setting> by_state;
+    for (const Setting& setting : extremes())
+      if (settings_at(setting)) by_state.emplace(least_fullness(setting), setting);
+    std::vector<Setting> all;
     constexpr std::size_t most_extremes = 16;
-    all.resize(std::min(all.size(), most_extremes));
+    for (const auto& [fullness, setting] : by_state)
+      if (all.size() < most_extremes) all.push_back(setting);
     std::vector<Setting> way = {Setting{}};
     const auto go_to = [&](const Setting& setting) {
       if (thought_to_need(setting) >= thought_to_need(way.back())) return false;
@@ -183,19 +188,22 @@ class Search {
         }
     }
     constexpr int most_planned = 3;
-    Change least{"", shortage_.needed_bytes};
+    Closest least{.words = {}, .shortages = shortages_};
+    double reached = ratio_of(shortages_.front());
     for (int planned = 0; way.size() > 1 && planned < most_planned; way.pop_back()) {
       const Trial& made = trial(way.back());
       if (!made.change) continue;
       ++planned;
-      if (made.change->needed_bytes < least.needed_bytes) least = *made.change;
+      if (made.fullness >= reached) continue;
+      least = {.words = made.change->words, .shortages = made.shortages};
+      reached = made.fullness;
     }
     return least;
   }
 
-  std::int64_t thought_to_need(const Setting& setting) {
-    return settings_at(setting) ? estimate(setting).needed_bytes
-                                : std::numeric_limits<std::int64_t>::max();
+  double thought_to_need(const Setting& setting) {
+    return settings_at(setting) ? estimate(setting).fullness
+                                : std::numeric_limits<double>::infinity();
   }
 
   bool is_found(const Setting& setting) const {
@@ -210,7 +218,9 @@ class Search {
   }
 
   void try_setting(const Setting& setting) {
-    if (may_fit(setting) && trial(setting).fits) found_.push_back(setting);
+    if (!may_fit(setting)) return;
+    const Trial& made = trial(setting);
+    if (made.change && made.shortages.empty()) found_.push_back(setting);
   }
 
   // Nothing when the global batch cannot be kept.
@@ -253,8 +263,7 @@ class Search {
   // State that fills the budget by itself needs no estimate to be refused, and what its extreme does not reach neither.
   bool may_fit(const Setting& setting) {
     if (!settings_at(setting)) return false;
-    const bool is_of_state = !shortage_.space || shortage_.space == plan::MemorySpace::device;
-    if (is_of_state && least_bytes(setting) > shortage_.allowed_bytes) return false;
+    if (least_fullness(setting) > 1) return false;
     const Setting extreme = extreme_of(setting);
     if (settings_at(extreme) && !estimate(extreme).may_fit) return false;
     return estimate(setting).may_fit;
@@ -273,30 +282,30 @@ class Search {
     sizes.overhead_bytes = request.overhead_bytes;
     sizes.layout.size_bytes = few_layers_.of(request).size_bytes;
     const Room room = room_of(run, q_.machine, placement);
-    found->second = {.needed_bytes = needed_bytes(sizes, room, shortage_.space),
+    found->second = {.fullness = fullness_of(sizes, room),
                      .may_fit = !certain_shortage(sizes, room)};
     return found->second;
   }
 
-  // A bound from below: weights, optimizer and gradients of the ranks that share the short budget.
-  std::int64_t least_bytes(const Setting& setting) const {
-    const std::int64_t count = spec::parameter_count(q_.model);
-    const std::int64_t world_size = world_of(setting);
-    const int level = world_size == 1      ? 0
-                      : setting[stage] > 0 ? stages_[setting[stage] - 1]
-                                           : base_.stage;
-    const auto part = [&](std::int64_t size_bytes, int sharded_from) {
-      return level >= sharded_from ? size_bytes / world_size : size_bytes;
-    };
-    const std::int64_t optimizer = !base_.keeps_masters              ? 4 * count
-                                   : base_.weight_type == DType::f32 ? 8 * count
-                                                                     : 12 * count;
-    // Gradients may be narrower after a change, never than 16 bits.
-    const std::int64_t of_rank =
-        part(bytes_of(base_.weight_type, count), 3) + part(optimizer, 1) + part(2 * count, 2);
-    const std::int64_t sharing =
-        shortage_.space ? 1 : ceil_div(world_size, std::min(q_.machine.nodes, world_size));
-    return sharing * of_rank;
+  // A bound from below, of the ranks that share a short budget, if their devices are part of it. The setting must keep the
+  // global batch.
+  double least_fullness(const Setting& setting) const {
+    double fullness = 0;
+    const std::int64_t of_rank = least_device_bytes(request_at(setting), parameter_count_);
+    for (Shortage least : shortages_) {
+      if (!is_on_node(plan::MemorySpace::device, room_) && !least.space) continue;
+      const std::int64_t sharing =
+          least.space ? 1
+                      : ceil_div(world_of(setting), std::min(q_.machine.nodes, world_of(setting)));
+      least.needed_bytes = sharing * of_rank;
+      fullness = std::max(fullness, ratio_of(least));
+    }
+    return fullness;
+  }
+
+  Request request_at(const Setting& setting) const {
+    return request_on(q_.machine, placement_of(setting), q_.model,
+                      with_settings(q_.run, *settings_at(setting)));
   }
 
   const Trial& trial(const Setting& setting) {
@@ -325,18 +334,23 @@ class Search {
     const plan::Plan plan = make_plan_on(
         {.model = q_.model, .run = changed->run, .machine = q_.machine, .placement = placement});
     const Room room = room_of(changed->run, q_.machine, placement);
-    into.change = Change{text, needed_bytes(plan, room, shortage_.space)};
-    into.fits = !shortage_of(plan, room);
+    into.change = Change{.words = text, .needed_bytes = {}};
+    for (const Shortage& shortage : shortages_)
+      into.change->needed_bytes.push_back(needed_bytes(plan, room, shortage.space));
+    into.fullness = fullness_of(plan, room);
+    into.shortages = shortages_of(plan, room);
   }
 
   const FitQuestion& q_;
-  const Shortage& shortage_;
+  const std::vector<Shortage>& shortages_;
+  Room room_;
   Request base_;
   std::vector<spec::Recompute> recompute_;
   std::vector<std::int64_t> divisors_;  // of the micro-batch
   std::vector<int> stages_;
   std::vector<std::int64_t> worlds_;  // other numbers of ranks
   std::vector<std::int64_t> evaluation_divisors_;
+  std::int64_t parameter_count_;
   FewLayers few_layers_;
   std::map<Setting, Estimate> estimates_;
   std::map<Setting, Trial> planned_;
@@ -346,10 +360,10 @@ class Search {
 
 }  // namespace
 
-Advice advise(const FitQuestion& question, const Shortage& shortage) {
+Advice advise(const FitQuestion& question, const std::vector<Shortage>& shortages) {
   if (question.run.run_file.empty())  // not read from a file: there is no command to add words to
     return {};
-  return Search(question, shortage).run();
+  return Search(question, shortages).run();
 }
 
 }  // namespace underkeel::planner

@@ -8,11 +8,14 @@
 #include <atomic>
 #include <cmath>
 #include <future>
+#include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -81,11 +84,14 @@ class BestFitSearch {
         predict_(predict),
         ask_disk_(ask_disk),
         room_(room_of(question.run, question.machine, question.placement)),
+        parameter_count_(spec::parameter_count(question.model)),
         few_layers_(question.model) {}
 
   BestFit run() {
     BestFit found;
-    for (const Settings& settings : settings_to_search(q_)) {
+    const std::vector<Settings> grid = settings_to_search(q_);
+    const bool disk_has_room = !disk_refuses_all(grid);
+    for (const Settings& settings : grid) {
       ++found.searched;
       const Estimate* smaller = smaller_that_is_too_large(settings);
       estimates_.push_back(smaller != nullptr ? as_large_as(*smaller, settings)
@@ -97,7 +103,7 @@ class BestFitSearch {
     std::stable_sort(order.begin(), order.end(), [](const Estimate* a, const Estimate* b) {
       return a->times.step_s < b->times.step_s;
     });
-    found.rows = fastest(order, Disk::heeded, found.planned);
+    if (disk_has_room) found.rows = fastest(order, Disk::heeded, found.planned);
     if (found.rows.empty()) name_what_the_disk_refused(order, found);
     if (found.rows.empty() && !found.smallest) name_smallest(found);
     hold_against_neighbours(found);
@@ -121,10 +127,10 @@ class BestFitSearch {
   struct Planned {
     Settings settings;
     FittingRun run;  // `disk` alone where the disk refuses
-    std::optional<Shortage> shortage;
+    std::vector<Shortage> shortages;
     bool disk_refuses = false;
 
-    bool fits() const { return !shortage && !disk_refuses; }
+    bool fits() const { return shortages.empty() && !disk_refuses; }
   };
   enum class Disk : std::uint8_t { heeded, passed_over };
 
@@ -197,6 +203,21 @@ class BestFitSearch {
     return ask_disk_ ? ask_disk_(run) : std::nullopt;
   }
 
+  /// Whether the disk has no room for any of the grid. What a run writes may depend on its stage, which may bring a config
+  /// that says how weights are saved, and on nothing else that is searched: one of each stage is asked.
+  bool disk_refuses_all(const std::vector<Settings>& grid) const {
+    if (!ask_disk_) return false;
+    std::set<int> asked;
+    for (const Settings& settings : grid) {
+      if (!asked.insert(settings.stage).second) continue;
+      const auto changed =
+          read_changed(q_.run, words_for(q_.run, settings), q_.placement.world_size);
+      const auto use = changed ? disk_use(changed->run) : std::nullopt;
+      if (!use || use->fits()) return false;
+    }
+    return true;
+  }
+
   /// Whether it fits in any case and is far slower than `first` in any case.
   bool is_told_by_estimate(const Estimate& one, const StepTimes& first) const {
     plan::Plan most = one.sizes;
@@ -249,7 +270,8 @@ class BestFitSearch {
     Estimate made{.settings = settings};
     const Request request = request_with(settings);
     made.sizes.overhead_bytes = request.overhead_bytes;
-    made.sizes.layout.size_bytes[index(MemorySpace::device)] = state_bytes(request);
+    made.sizes.layout.size_bytes[index(MemorySpace::device)] =
+        least_device_bytes(request, parameter_count_);
     made.is_bound = shortage_of(made.sizes, room_).has_value();
     return made.is_bound ? made : estimate_from_few_layers(settings);
   }
@@ -284,20 +306,6 @@ class BestFitSearch {
     smaller.settings = settings;
     smaller.is_bound = true;
     return smaller;
-  }
-
-  /// A bound from below: weights, optimizer, gradients of a rank, and what enters each layer.
-  std::int64_t state_bytes(const Request& request) const {
-    const std::int64_t count = spec::parameter_count(q_.model);
-    const int stage = request.world_size == 1 ? 0 : request.stage;
-    const auto part = [&](std::int64_t elements, DType type, int sharded_from) {
-      const std::int64_t size = bytes_of(type, elements);
-      return stage >= sharded_from ? size / request.world_size : size;
-    };
-    return part(count, request.weight_type, 3) + part(2 * count, moment_type(request), 1) +
-           part(has_masters(request) ? count : 0, DType::f32, 1) +
-           part(count, request.accumulate_type, 2) +
-           bytes_of(request.weight_type, q_.model.layers * request.max_rows * q_.model.width);
   }
 
   /// Several at once, one a core: a plan takes tens of MiB, which the next one on its thread takes again.
@@ -337,7 +345,7 @@ class BestFitSearch {
                    .times = predict_(plan),
                    .disk = use,
                    .choices = {}};
-    planned.shortage = shortage_of(plan, room_);
+    planned.shortages = shortages_of(plan, room_);
     return planned;
   }
 
@@ -355,20 +363,17 @@ class BestFitSearch {
   /// The one that misses by least: bounds become estimates and estimates plans, lowest first, until none that is left can
   /// miss by less.
   void name_smallest(BestFit& found) const {
-    const auto miss = [](const Shortage& shortage) {
-      return static_cast<double>(shortage.needed_bytes) /
-             static_cast<double>(std::max<std::int64_t>(1, shortage.allowed_bytes));
-    };
     const auto miss_of = [&](const plan::Plan& sizes) {
-      const auto shortage = shortage_of(sizes, room_);
-      return shortage ? miss(*shortage) : 1.0;
+      return std::max(1.0, fullness_of(sizes, room_));
     };
     std::multimap<double, Estimate> waiting;  // by the least that they may miss by
     for (const Estimate& one : estimates_) waiting.emplace(miss_of(one.sizes), one);
     while (!waiting.empty() && found.planned < most_plans) {
       const auto [bound, one] = std::move(*waiting.begin());
       waiting.erase(waiting.begin());
-      if (found.shortage && bound * (1 - memory_tolerance) > miss(*found.shortage)) break;
+      const double reached = found.shortages.empty() ? std::numeric_limits<double>::infinity()
+                                                     : ratio_of(found.shortages.front());
+      if (bound * (1 - memory_tolerance) > reached) break;
       if (one.is_bound) {
         Settings settings = one.settings;
         settings.evaluation_batch = evaluation_batches_to_search(q_).back();
@@ -378,9 +383,9 @@ class BestFitSearch {
       }
       auto planned = plan_in_full(one.settings, Disk::passed_over);
       ++found.planned;
-      if (!planned || !planned->shortage) continue;
-      if (found.shortage && miss(*planned->shortage) >= miss(*found.shortage)) continue;
-      found.shortage = planned->shortage;
+      if (!planned || planned->shortages.empty()) continue;
+      if (ratio_of(planned->shortages.front()) >= reached) continue;
+      found.shortages = std::move(planned->shortages);
       found.smallest = std::move(planned->run);
     }
   }
@@ -427,32 +432,43 @@ class BestFitSearch {
     if (is_told_by_estimate(other, own))
       return fmt::format("step about {:.0f}% longer", 100 * (other.times.step_s / own.step_s - 1));
     if (other.may_fit) return "may fit; not planned in full";
-    const auto shortage = shortage_of(other.sizes, room_);
-    UK_CHECK(shortage.has_value(), "what may not fit is short of something");
-    return shortage_text(*shortage, other.is_bound ? "at least " : "about ");
+    const std::vector<Shortage> shortages = shortages_of(other.sizes, room_);
+    UK_CHECK(!shortages.empty(), "what may not fit is short of something");
+    // What was not estimated has a bound alone, which is no figure to stand beside others.
+    if (!other.is_bound) return shortage_text(shortages, "about ");
+    const Shortage& first = shortages.front();
+    return fmt::format("needs more of {} than the {} allowed", space_text(first),
+                       format_bytes(first.allowed_bytes));
   }
   static std::string effect(const Planned& other, const StepTimes& own) {
     if (other.disk_refuses)
       return fmt::format("needs {} of the disk, {} free",
                          format_bytes(other.run.disk->needed_bytes),
                          format_bytes(other.run.disk->free_bytes));
-    if (other.shortage) return shortage_text(*other.shortage, "");
+    if (!other.shortages.empty()) return shortage_text(other.shortages, "");
     const double step_s = other.run.times.step_s;
     if (!is_longer(step_s, own.step_s) && !is_longer(own.step_s, step_s)) return "step as long";
     return fmt::format("step {:.3g}% {}", 100 * std::abs(step_s / own.step_s - 1),
                        step_s > own.step_s ? "longer" : "shorter");
   }
-  static std::string shortage_text(const Shortage& shortage, std::string_view how_sure) {
-    return fmt::format("needs {}{} of {}, allowed {}", how_sure,
-                       format_bytes(shortage.needed_bytes),
-                       shortage.space ? plan::name_of(*shortage.space) : "the node",
-                       format_bytes(shortage.allowed_bytes));
+  static std::string_view space_text(const Shortage& shortage) {
+    return shortage.space ? plan::name_of(*shortage.space) : std::string_view("the node");
+  }
+  static std::string shortage_text(const std::vector<Shortage>& shortages,
+                                   std::string_view how_sure) {
+    std::vector<std::string> said;
+    for (const Shortage& shortage : shortages)
+      said.push_back(fmt::format("{}{} of {}, allowed {}", how_sure,
+                                 format_bytes(shortage.needed_bytes), space_text(shortage),
+                                 format_bytes(shortage.allowed_bytes)));
+    return fmt::format("needs {}", fmt::join(said, " and "));
   }
 
   const FitQuestion& q_;
   const PredictTimes& predict_;
   const AskDisk& ask_disk_;
   Room room_;
+  std::int64_t parameter_count_;
   FewLayers few_layers_;
   std::vector<Estimate> estimates_;
   std::vector<Planned> planned_;  // in full

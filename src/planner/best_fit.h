@@ -53,7 +53,7 @@ struct BestFit {
   /// the fewest words stands alone.
   std::vector<FittingRun> rows;
   std::optional<FittingRun> smallest;  // where nothing fits: the one that comes closest
-  std::optional<Shortage> shortage;    // of that one; none: it is short of disk alone
+  std::vector<Shortage> shortages;     // of that one; none: it is short of disk alone
   std::int64_t searched = 0;           // settings of the grid
   std::int64_t planned = 0;            // of them in full
 };

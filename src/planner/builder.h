@@ -41,6 +41,7 @@ struct Builder {
   std::vector<UnitBuffers> unit_buffers;
   std::unordered_map<std::string, Place> places;  // by parameter name
   std::vector<LayerCache> cache;                  // by layer; empty: generation keeps none
+  bool is_verified = true;                        // after every pass
 
   DType type() const { return request.weight_type; }
   BufferId add_buffer(plan::Buffer buffer);
@@ -78,6 +79,9 @@ Forward lower_forward(Builder& builder, std::int64_t max_rows, bool with_targets
 /// The same for rows that go on where the builder's cache ends, of one sequence, without targets.
 Forward lower_cached_forward(Builder& builder, std::int64_t max_rows, const std::string& prefix);
 
+/// Rows of logits that exist at once, of a segment with so many: as the kernels say, and more where that would make more
+/// than 512 chunks, so that a list stays short however large a micro-batch is asked about. Not a matter of the budget.
+std::int64_t loss_chunk_rows(const Request& request, std::int64_t rows);
 /// Head and loss in chunks of rows; with gradients, also d(hidden) and the head's gradient.
 /// Returns the buffer of d(hidden), or no_buffer.
 BufferId lower_loss(Builder& builder, const Forward& forward, bool with_gradient, BufferId totals,

@@ -38,8 +38,7 @@ Decision shape_classes(const plan::Schedule& schedule) {
 std::optional<Decision> loss_chunks(const Request& request) {
   const std::int64_t rows = std::max(request.max_rows, request.max_evaluation_rows);
   const std::int64_t vocabulary = request.model.vocabulary;
-  const std::int64_t chunk =
-      request.on_gpu ? kernels::cuda_loss_chunk_rows : kernels::loss_chunk_rows(vocabulary);
+  const std::int64_t chunk = loss_chunk_rows(request, rows);
   if (chunk >= rows) return std::nullopt;
   const DType type = request.on_gpu ? request.weight_type : DType::f32;
   return Decision{.subject = "rows of logits at once",

@@ -29,21 +29,36 @@ FewLayers::FewLayers(const spec::ModelSpec& model)
       some_(with_layers(model, std::min(more_layers, model.layers))) {}
 
 FewLayers::Figures FewLayers::of(Request request, const PredictTimes& predict) const {
-  request.model = some_;
-  const plan::Plan some = make_plan_of_steps(request);
-  Figures made{.size_bytes = some.layout.size_bytes};
-  if (predict) made.times = predict(some);
+  const auto figures_with = [&](const spec::ModelSpec& model) {
+    request.model = model;
+    if (!predict) return Figures{.size_bytes = sizes_of_steps(request), .times = {}};
+    const plan::Plan plan = make_plan_of_steps(request);
+    return Figures{.size_bytes = plan.layout.size_bytes, .times = predict(plan)};
+  };
+  Figures made = figures_with(some_);
   if (layers_ <= more_layers) return made;
-  request.model = few_;
-  const plan::Plan few = make_plan_of_steps(request);
+  const Figures few = figures_with(few_);
   constexpr std::int64_t between = more_layers - fewer_layers;
   const std::int64_t beyond = layers_ - more_layers;
   for (std::size_t s = 0; s < plan::memory_space_count; ++s)
-    made.size_bytes[s] += (some.layout.size_bytes[s] - few.layout.size_bytes[s]) * beyond / between;
-  if (predict)
-    made.times.step_s += (made.times.step_s - predict(few).step_s) * static_cast<double>(beyond) /
-                         static_cast<double>(between);
+    made.size_bytes[s] += (made.size_bytes[s] - few.size_bytes[s]) * beyond / between;
+  made.times.step_s += (made.times.step_s - few.times.step_s) * static_cast<double>(beyond) /
+                       static_cast<double>(between);
   return made;
+}
+
+std::int64_t least_device_bytes(const Request& request, std::int64_t parameter_count) {
+  const int stage = request.world_size == 1 ? 0 : request.stage;
+  const auto part = [&](std::int64_t elements, DType type, int sharded_from) {
+    const std::int64_t size = bytes_of(type, elements);
+    return stage >= sharded_from ? size / request.world_size : size;
+  };
+  return part(parameter_count, request.weight_type, 3) +
+         part(2 * parameter_count, moment_type(request), 1) +
+         part(has_masters(request) ? parameter_count : 0, DType::f32, 1) +
+         part(parameter_count, request.accumulate_type, 2) +
+         bytes_of(request.weight_type,
+                  request.model.layers * request.max_rows * request.model.width);
 }
 
 std::optional<Shortage> certain_shortage(const plan::Plan& sizes, const Room& room) {

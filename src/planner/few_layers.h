@@ -36,6 +36,10 @@ class FewLayers {
   spec::ModelSpec few_, some_;
 };
 
+/// A bound from below for what any plan takes of a rank's device: weights, optimizer, gradients, and what enters each
+/// layer. Asked before an estimate, which takes a hundred times as long; counting parameters takes longer too.
+std::int64_t least_device_bytes(const Request& request, std::int64_t parameter_count);
+
 /// Whether sizes that were estimated are beyond a budget by more than estimates may be wrong.
 std::optional<Shortage> certain_shortage(const plan::Plan& sizes, const Room& room);
 

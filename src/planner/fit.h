@@ -42,18 +42,34 @@ struct Room {
 Room room_of(const spec::RunConfig& run, const spec::HardwareSpec& machine,
              const Placement& placement);
 
+/// Refuses a device budget that a GPU's driver takes whole.
+/// Errors:  bad_config.
+Result<void> check_budgets(const spec::RunConfig& run, const spec::HardwareSpec& machine);
+
 /// Bytes of a process outside its arenas: code, libraries, threads and the kernels' workspace; on GPUs what their driver
 /// and libraries take of the host.
 std::int64_t process_overhead_bytes(const Placement& placement, int threads_per_rank, bool on_gpu);
 
-/// A budget that a plan goes beyond. Of several the one that is furthest beyond.
+/// Lists and orders of samples in one process; part of a plan's overhead.
+std::int64_t samples_bytes(const spec::RunConfig& run, const Placement& placement);
+/// Whether arenas of this space lie in the memory of the node.
+bool is_on_node(plan::MemorySpace space, const Room& room);
+
+/// A budget that a plan goes beyond.
 struct Shortage {
   std::optional<plan::MemorySpace> space;  // none: the node's host memory
   std::int64_t needed_bytes = 0;
   std::int64_t allowed_bytes = 0;
   std::string reason;  // of the budget
 };
+/// All of them, the one that is furthest beyond first.
+std::vector<Shortage> shortages_of(const plan::Plan& plan, const Room& room);
+/// The first of them.
 std::optional<Shortage> shortage_of(const plan::Plan& plan, const Room& room);
+/// What is needed by what is allowed.
+double ratio_of(const Shortage& shortage);
+/// The largest such ratio of a plan's spaces; above 1 it does not fit. 0 where nobody set a budget.
+double fullness_of(const plan::Plan& plan, const Room& room);
 
 /// What a plan needs of a space, or of the node (nullopt).
 std::int64_t needed_bytes(const plan::Plan& plan, const Room& room,
@@ -81,21 +97,27 @@ plan::Plan make_plan_on(const FitQuestion& question);
 /// Words for the same command line, and what the plan then needs of what was short.
 struct Change {
   std::string words;  // "per_device_train_batch_size=2 gradient_accumulation_steps=8"
-  std::int64_t needed_bytes = 0;
+  std::vector<std::int64_t> needed_bytes;  // of each shortage, in their order
+};
+/// What is still short with the change that comes closest.
+struct Closest {
+  std::string words;  // none: as it is
+  std::vector<Shortage> shortages;
 };
 struct Advice {
-  std::vector<Change> changes;     // that fit; smallest first, at most four
-  std::optional<Change> smallest;  // nothing fits: the least that was reached; no words: as it is
-  std::int64_t planned = 0;        // settings that were planned in full
+  std::vector<Change> changes;      // that fit every budget; smallest first, at most four
+  std::optional<Closest> smallest;  // nothing fits
+  std::int64_t planned = 0;         // settings that were planned in full
 };
 /// Tries recompute levels, micro-batches with accumulation, stages, numbers of ranks (more; fewer too where host memory of
 /// a node is short; none where a launcher has chosen) and evaluation batches, alone and together. The global batch and what is computed stay as they are. Most are estimated from plans of
 /// few layers; what is named was planned in full.
-Advice advise(const FitQuestion& question, const Shortage& shortage);
+Advice advise(const FitQuestion& question, const std::vector<Shortage>& shortages);
 
-/// does_not_fit as the user sees it: peak and budget, the operation, the holders, changes that fit.
+/// does_not_fit as the user sees it: of each space that is short peak and budget, the operation and the holders; changes
+/// that fit all of them. There is one shortage at least.
 Error does_not_fit(const plan::Plan& plan, const spec::RunConfig& run, const Room& room,
-                   const Shortage& shortage, const Advice& advice);
+                   const std::vector<Shortage>& shortages, const Advice& advice);
 
 /// `plan` is make_plan_on() of the same question.
 /// Errors:  does_not_fit.

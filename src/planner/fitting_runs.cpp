@@ -28,7 +28,7 @@ double step_with_saves_s(const FittingRun& run) {
   return run.times.step_s + run.times.save_wait_s / steps;
 }
 
-// Nobody takes a slower run for less than this part of a memory.
+// Nobody takes a slower run for less than this part of a memory, or of the free disk.
 constexpr double least_saving = 0.01;
 
 /// Host arenas are held against all of the node's host memory, a small part of which some of them are.
@@ -52,13 +52,15 @@ bool is_as_good(const FittingRun& one, const FittingRun& other) {
   const auto of_sequence = [](const FittingRun& run) {
     return run.times.evaluation_batch_s / static_cast<double>(run.settings.evaluation_batch);
   };
-  const auto disk_bytes = [](const FittingRun& run) {
-    return run.disk ? run.disk->needed_bytes : 0;
+  const auto needs_hardly_more_disk = [&] {
+    if (!one.disk || !other.disk) return true;
+    return static_cast<double>(one.disk->needed_bytes - other.disk->needed_bytes) <=
+           least_saving * static_cast<double>(other.disk->free_bytes);
   };
   return is_no_longer(one.times.step_s, other.times.step_s) &&
          is_no_longer(step_with_saves_s(one), step_with_saves_s(other)) &&
          is_no_longer(of_sequence(one), of_sequence(other)) && needs_hardly_more(one, other) &&
-         disk_bytes(one) <= disk_bytes(other);
+         needs_hardly_more_disk();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ bool needs_no_more(const std::array<std::int64_t, plan::memory_space_count>& one
                    const std::array<std::int64_t, plan::memory_space_count>& other);
 
 /// Puts a run where it belongs among `rows`, fastest first and at most most_fitting_runs. A run that is no faster than
-/// another, in steps, evaluations and saves, and needs no less of any memory (by 1% at least) or of the disk does not
+/// another, in steps, evaluations and saves, and needs no less of any memory or of the free disk (by 1% at least) does not
 /// stand beside it; saves count where some are made. Of two with the same figures the one with the fewest words does.
 void insert_run(FittingRun run, std::vector<FittingRun>& rows);
 

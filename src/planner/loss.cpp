@@ -42,14 +42,21 @@ Operand chunk_rows(BufferId buffer, Access access, DType type, std::int64_t begi
 
 }  // namespace
 
+std::int64_t loss_chunk_rows(const Request& request, std::int64_t rows) {
+  constexpr std::int64_t most_chunks = 512;
+  constexpr std::int64_t granule_rows = 16;
+  const std::int64_t chunk = request.on_gpu ? kernels::cuda_loss_chunk_rows
+                                            : kernels::loss_chunk_rows(request.model.vocabulary);
+  return std::min(rows, std::max(chunk, round_up(ceil_div(rows, most_chunks), granule_rows)));
+}
+
 BufferId lower_loss(Builder& builder, const Forward& forward, bool with_gradient, BufferId totals,
                     const std::string& prefix, std::vector<Op>& ops) {
   const spec::ModelSpec& model = builder.request.model;
   const DType type = builder.type();
   const std::int64_t rows = forward.max_rows;
   const bool on_gpu = builder.request.on_gpu;
-  const std::int64_t chunk = std::min(
-      rows, on_gpu ? kernels::cuda_loss_chunk_rows : kernels::loss_chunk_rows(model.vocabulary));
+  const std::int64_t chunk = loss_chunk_rows(builder.request, rows);
   const auto chunk_buffer = [&](std::string name, DType buffer_type) {
     return builder.add_buffer({.name = prefix + std::move(name),
                                .kind = BufferKind::workspace,

@@ -93,6 +93,7 @@ Op clear_totals(BufferId totals) {
 // Every pass is held to what its list must keep; a violation is a fault of the pass.
 void verify_pass(const Builder& builder, const plan::Segment& segment, std::string_view pass,
                  std::span<const BufferId> given = {}) {
+  if (!builder.is_verified) return;
   for (const verify::Violation& violation : verify::check_list(builder.schedule, segment, given))
     UK_CHECK(false, fmt::format("{} of {}: {}", pass, name_of(segment.kind), violation.what));
 }
@@ -292,9 +293,10 @@ void find_peaks(plan::Plan& plan) {
   }
 }
 
-plan::Plan make_plan_with(const Request& request, Segments wanted) {
+/// Operations in their lanes, buffers with their lifetimes, and where they lie.
+plan::ArenaLayout lay_out(Builder& builder, Segments wanted) {
+  const Request& request = builder.request;
   UK_CHECK(request.max_rows > 0 || !request.train, "a training plan needs rows");
-  Builder builder{.request = request};
   plan::Schedule& schedule = builder.schedule;
   schedule.lanes = {{"compute"}, {"collective"}, {"save_copy"}, {"save_disk"}};
   schedule.rotary = rotary_of(request.model);
@@ -311,10 +313,16 @@ plan::Plan make_plan_with(const Request& request, Segments wanted) {
     assign_lanes(segment, request.bounds.overlap_comm);
     place_lifetimes(schedule, segment);
   }
-  plan::Plan plan;
   // Cache lines; on a GPU what the matrix library assumes.
-  plan.layout =
-      lay_out_arenas(schedule, request.on_gpu ? 256 : 64, request.guards_buffers ? guard_bytes : 0);
+  return lay_out_arenas(schedule, request.on_gpu ? 256 : 64,
+                        request.guards_buffers ? guard_bytes : 0);
+}
+
+plan::Plan make_plan_with(const Request& request, Segments wanted) {
+  Builder builder{.request = request, .is_verified = wanted == Segments::all};
+  plan::Schedule& schedule = builder.schedule;
+  plan::Plan plan;
+  plan.layout = lay_out(builder, wanted);
   add_edges(schedule, plan.layout);
   estimate_costs(schedule, request);
   plan.schedule = std::move(builder.schedule);
@@ -326,8 +334,9 @@ plan::Plan make_plan_with(const Request& request, Segments wanted) {
   plan.parameter_count = spec::parameter_count(request.model);
   plan.decisions = decisions_of(request, plan.schedule);
   find_peaks(plan);
-  for (const verify::Violation& violation : verify::check(plan))
-    UK_CHECK(false, verify::to_text(plan.schedule, violation));
+  if (builder.is_verified)
+    for (const verify::Violation& violation : verify::check(plan))
+      UK_CHECK(false, verify::to_text(plan.schedule, violation));
   return plan;
 }
 
@@ -339,6 +348,11 @@ plan::Plan make_plan(const Request& request) {
 
 plan::Plan make_plan_of_steps(const Request& request) {
   return make_plan_with(request, Segments::of_steps);
+}
+
+std::array<std::int64_t, plan::memory_space_count> sizes_of_steps(const Request& request) {
+  Builder builder{.request = request, .is_verified = false};
+  return lay_out(builder, Segments::of_steps).size_bytes;
 }
 
 bool has_masters(const Request& request) {

@@ -50,7 +50,7 @@ std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarL
     if (const auto& budget = outlook.budgets[index(space)])
       fmt::format_to(out, " of {}", format_bytes(budget->size_bytes));
     text += "\n";
-    std::vector<PhaseRow> rows = phase_rows(plan, space);
+    std::vector<PhaseRow> rows = phase_rows(plan, space, outlook.saves);
     if (std::all_of(rows.begin(), rows.end(),
                     [&](const PhaseRow& row) { return row.peak->by_kind == largest->by_kind; })) {
       rows = {PhaseRow{.name = "all phases", .peak = largest}};

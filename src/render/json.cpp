@@ -43,13 +43,13 @@ constexpr std::pair<Phase, const char*> phase_names[] = {{Phase::load, "load"},
                                                          {Phase::after_save, "after_save"},
                                                          {Phase::resume, "resume"}};
 
-Json phases_of(const plan::Plan& plan) {
+Json phases_of(const plan::Plan& plan, Saves saves) {
   Json phases = Json::object();
   for (const auto& [phase, name] : phase_names) {
     Json bytes = Json::object();
     for (int s = 0; s < plan::memory_space_count; ++s) {
       const auto space = static_cast<plan::MemorySpace>(s);
-      if (const std::int64_t size = bytes_of_phase(plan, phase, space); size > 0)
+      if (const std::int64_t size = bytes_of_phase(plan, phase, space, saves); size > 0)
         bytes[std::string(name_of(space))] = size;
     }
     phases[name] = bytes;
@@ -58,14 +58,14 @@ Json phases_of(const plan::Plan& plan) {
 }
 
 // Of every phase and space: the moment of the peak, and what holds it.
-Json moments_of(const plan::Plan& plan) {
+Json moments_of(const plan::Plan& plan, Saves saves) {
   const plan::OpText text(plan.schedule);
   Json phases = Json::object();
   for (const auto& [phase, name] : phase_names) {
     Json spaces = Json::object();
     for (int s = 0; s < plan::memory_space_count; ++s) {
       const auto space = static_cast<plan::MemorySpace>(s);
-      const plan::Peak* peak = peak_of_phase(plan, phase, space);
+      const plan::Peak* peak = peak_of_phase(plan, phase, space, saves);
       if (peak == nullptr) continue;
       const plan::Segment& segment = *plan.schedule.find(peak->segment);
       Json by_kind = Json::object();
@@ -127,18 +127,30 @@ std::string plan_json(const plan::Plan& plan, const Outlook& outlook) {
   for (const plan::Program::Step& step : plan.schedule.program.steps)
     program.push_back({{"from", name_of(step.from)}, {"to", name_of(step.to)}});
   Json suggestions = Json::array();
-  for (const Suggestion& suggestion : outlook.suggestions)
+  for (const Suggestion& suggestion : outlook.suggestions) {
+    // The first stands by itself: most runs are short of one space.
+    Json needs = Json::object();
+    for (const SpaceBytes& need : suggestion.needs) needs[need.space] = need.size_bytes;
     suggestions.push_back({{"change", suggestion.change},
-                           {"space", name_of(suggestion.space)},
-                           {"peak_bytes", suggestion.peak_bytes},
+                           {"space", suggestion.needs.front().space},
+                           {"peak_bytes", suggestion.needs.front().size_bytes},
+                           {"needs", needs},
                            {"effect", suggestion.effect}});
+  }
+  Json shortages = Json::array();
+  for (const Lack& lack : outlook.shortages)
+    shortages.push_back({{"space", lack.needed.space},
+                         {"needed_bytes", lack.needed.size_bytes},
+                         {"allowed_bytes", lack.allowed_bytes},
+                         {"reason", lack.reason}});
+  const bool saves = outlook.saves == Saves::on_the_way;
   Json times;
   if (outlook.times)
     times = {{"step_s", outlook.times->step_s},
              {"micro_step_s", outlook.times->micro_step_s},
              {"update_s", outlook.times->update_s},
-             {"save_s", outlook.times->save_s},
-             {"save_wait_s", outlook.times->save_wait_s}};
+             {"save_s", saves ? Json(outlook.times->save_s) : Json()},
+             {"save_wait_s", saves ? Json(outlook.times->save_wait_s) : Json()}};
   const Json whole = {{"fits", outlook.fits},
                       {"ranks", plan.world_size},
                       {"stage", plan.stage},
@@ -147,11 +159,12 @@ std::string plan_json(const plan::Plan& plan, const Outlook& outlook) {
                       {"node", node_of(outlook)},
                       {"disk", disk_of(outlook)},
                       {"overhead_bytes", plan.overhead_bytes},
-                      {"phases", phases_of(plan)},
-                      {"moments", moments_of(plan)},
+                      {"phases", phases_of(plan, outlook.saves)},
+                      {"moments", moments_of(plan, outlook.saves)},
                       {"times", times},
                       {"program", program},
                       {"decisions", decisions_of(plan)},
+                      {"shortages", shortages},
                       {"suggestions", suggestions},
                       {"plan_hash", fmt::format("{:016x}", plan.hash)}};
   return whole.dump(2) + "\n";

@@ -14,7 +14,7 @@ namespace {
 
 using plan::SegmentKind;
 
-bool is_in(Phase phase, SegmentKind segment) {
+bool is_in(Phase phase, SegmentKind segment, Saves saves) {
   const bool is_micro = segment == SegmentKind::micro_first ||
                         segment == SegmentKind::micro_middle ||
                         segment == SegmentKind::micro_last || segment == SegmentKind::micro_only;
@@ -26,14 +26,16 @@ bool is_in(Phase phase, SegmentKind segment) {
       return segment == SegmentKind::resume;
     case Phase::first_step:
     case Phase::step:
-    case Phase::after_save:
       return is_step;
+    case Phase::after_save:
+      return is_step && saves == Saves::on_the_way;
     case Phase::update:
       return segment == SegmentKind::update;
     case Phase::evaluate:
       return segment == SegmentKind::evaluate || segment == SegmentKind::evaluate_end;
     case Phase::save:
-      return is_step || segment == SegmentKind::save;
+      return (is_step && saves == Saves::on_the_way) ||
+             (segment == SegmentKind::save && saves != Saves::never);
   }
   return false;
 }
@@ -58,21 +60,23 @@ std::optional<SpacePeak> peak_of(const plan::Plan& plan, plan::MemorySpace space
   return peak;
 }
 
-const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space) {
+const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space,
+                                Saves saves) {
   // A run that saves nothing has no save to be in or behind.
   if ((phase == Phase::save || phase == Phase::after_save) &&
       plan.schedule.find(SegmentKind::save) == nullptr)
     return nullptr;
   const plan::Peak* largest = nullptr;
   for (const plan::Peak& peak : plan.peaks)
-    if (peak.space == space && is_in(phase, peak.segment) &&
+    if (peak.space == space && is_in(phase, peak.segment, saves) &&
         (largest == nullptr || peak.size_bytes > largest->size_bytes))
       largest = &peak;
   return largest;
 }
 
-std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space) {
-  const plan::Peak* peak = peak_of_phase(plan, phase, space);
+std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space,
+                            Saves saves) {
+  const plan::Peak* peak = peak_of_phase(plan, phase, space, saves);
   return peak == nullptr ? 0 : peak->size_bytes;
 }
 
@@ -146,20 +150,23 @@ std::array<std::int64_t, plan::buffer_kind_count> parts_in_ticks(const Scale& sc
 
 }  // namespace
 
-std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space) {
+std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space, Saves saves) {
   std::vector<PhaseRow> rows;
   for (const auto& [phase, name] : phases) {
-    const plan::Peak* largest = peak_of_phase(plan, phase, space);
+    const plan::Peak* largest = peak_of_phase(plan, phase, space, saves);
     if (largest == nullptr) continue;
-    PhaseRow row{.name = name, .peak = largest};
+    const bool is_last = phase == Phase::save && saves == Saves::at_the_end;
+    PhaseRow row{.name = is_last ? "final model" : name, .peak = largest};
     for (const plan::Peak& peak : plan.peaks)
-      if (peak.space == space && is_in(phase, peak.segment)) row.segments.push_back(peak.segment);
+      if (peak.space == space && is_in(phase, peak.segment, saves))
+        row.segments.push_back(peak.segment);
     rows.push_back(std::move(row));
   }
   for (const plan::Peak& peak : plan.peaks)
     if (peak.space == space &&
-        std::none_of(std::begin(phases), std::end(phases),
-                     [&](const auto& entry) { return is_in(entry.first, peak.segment); }))
+        std::none_of(std::begin(phases), std::end(phases), [&](const auto& entry) {
+          return is_in(entry.first, peak.segment, Saves::on_the_way);
+        }))
       rows.push_back({.name = name_of(peak.segment), .peak = &peak, .segments = {peak.segment}});
   return rows;
 }
@@ -193,7 +200,7 @@ std::string peak_table(const plan::Plan& plan, const Outlook& outlook) {
     for (const std::size_t kind : kinds)
       fmt::format_to(out, "{:>13}", name_of(static_cast<plan::BufferKind>(kind)));
     fmt::format_to(out, "  most is held at\n");
-    for (const PhaseRow& row : phase_rows(plan, space)) {
+    for (const PhaseRow& row : phase_rows(plan, space, outlook.saves)) {
       fmt::format_to(out, "  {:13}{:>9}", row.name, scale.text(scale.ticks(row.peak->size_bytes)));
       const auto ticks = parts_in_ticks(scale, *row.peak);
       for (const std::size_t kind : kinds)

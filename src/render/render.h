@@ -14,12 +14,24 @@
 
 namespace underkeel::render {
 
-/// A change that makes a plan fit, and what it then needs.
+/// Bytes of a memory or of the disk: "device" of a rank, "host" of a node, "disk".
+struct SpaceBytes {
+  std::string space;
+  std::int64_t size_bytes = 0;
+};
+
+/// A change that makes a plan fit, and what it then needs of all that was short.
 struct Suggestion {
   std::string change;  // "per_device_train_batch_size=2 gradient_accumulation_steps=8"
-  plan::MemorySpace space = plan::MemorySpace::device;
-  std::int64_t peak_bytes = 0;
+  std::vector<SpaceBytes> needs;
   std::string effect;  // "step +4%"; may be empty
+};
+
+/// What is short.
+struct Lack {
+  SpaceBytes needed;
+  std::int64_t allowed_bytes = 0;
+  std::string reason;  // of what is allowed
 };
 
 /// Predicted times, where a simulation was made.
@@ -27,7 +39,7 @@ struct Times {
   double step_s = 0;
   double micro_step_s = 0;
   double update_s = 0;
-  double save_s = 0;
+  double save_s = 0;  // of a checkpoint
   double save_wait_s = 0;
 };
 
@@ -51,12 +63,17 @@ struct DiskNeed {
   bool is_least = false;  // all checkpoints are kept, and how many there are is not known
 };
 
+/// When a run writes state: under its steps and at the end, once at the end, never.
+enum class Saves : std::uint8_t { on_the_way, at_the_end, never };
+
 /// What is known about a plan besides the plan.
 struct Outlook {
   bool fits = true;  // memory and disk
   std::array<std::optional<plan::Budget>, plan::memory_space_count> budgets;
   std::optional<NodeMemory> node;
   std::optional<DiskNeed> disk;
+  Saves saves = Saves::on_the_way;
+  std::vector<Lack> shortages;  // none: it fits
   std::vector<Suggestion> suggestions;
   std::optional<Times> times;
 };
@@ -75,20 +92,23 @@ struct SpacePeak {
 std::optional<SpacePeak> peak_of(const plan::Plan& plan, plan::MemorySpace space);
 
 /// Bytes that a phase of a run needs in a space: the largest peak of its segments. A save runs under
-/// the following step, so it needs what that does too.
+/// the following step, so it needs what that does too; one at the end of a run runs alone.
 enum class Phase { load, first_step, step, update, evaluate, save, after_save, resume };
-std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space);
+std::int64_t bytes_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space,
+                            Saves saves = Saves::on_the_way);
 /// The moment at which a phase holds most in a space; nullptr where the run has no such phase, or nothing there.
-const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space);
+const plan::Peak* peak_of_phase(const plan::Plan& plan, Phase phase, plan::MemorySpace space,
+                                Saves saves = Saves::on_the_way);
 
 /// A phase of a run in one space, as it is shown.
 struct PhaseRow {
-  std::string_view name;                    // "during a save"
+  std::string_view name;                    // "during a save"; "final model" of one at the end
   const plan::Peak* peak = nullptr;         // where it holds most
   std::vector<plan::SegmentKind> segments;  // what runs in it and holds something
 };
 /// The phases of a run in the order of a run, those that the plan has; segments of no phase (generation) follow.
-std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space);
+std::vector<PhaseRow> phase_rows(const plan::Plan& plan, plan::MemorySpace space,
+                                 Saves saves = Saves::on_the_way);
 
 /// One table a space, with the budget where there is one: a row a phase, what holds its peak by kind, and the
 /// operation at which it is reached. A table has one unit, and its rows add up to their totals. Segments of no phase
@@ -103,7 +123,7 @@ struct BarLook {
 std::string peak_bars(const plan::Plan& plan, const Outlook& outlook, const BarLook& look);
 
 /// One JSON object: {fits, ranks, parameters, spaces, node, disk, phases, moments, times, program, decisions,
-/// suggestions, overhead_bytes, plan_hash}.
+/// shortages, suggestions, overhead_bytes, plan_hash}.
 std::string plan_json(const plan::Plan& plan, const Outlook& outlook);
 
 /// Trace Event JSON: a row per lane; for each memory space a counter of its bytes and one by kind. `rank` is the process.

@@ -159,8 +159,8 @@ class Writer {
       head["times"] = {{"step_s", times->step_s},
                        {"micro_step_s", times->micro_step_s},
                        {"update_s", times->update_s},
-                       {"save_s", times->save_s},
-                       {"save_wait_s", times->save_wait_s}};
+                       {"save_s", saves_on_the_way() ? Json(times->save_s) : Json()},
+                       {"save_wait_s", saves_on_the_way() ? Json(times->save_wait_s) : Json()}};
     std::string text = safe_json(head);
     text.pop_back();  // the closing brace: columns follow, written without a tree
     // One after another: segments() refers to what lists() has numbered.
@@ -181,6 +181,8 @@ class Writer {
   }
 
  private:
+  bool saves_on_the_way() const { return record_.outlook.saves == render::Saves::on_the_way; }
+
   void write_choices(Json& head) const {
     for (const plan::Decision& decision : plan_.decisions) {
       Json alternatives = Json::array();
@@ -191,11 +193,13 @@ class Writer {
                                    {"reason", decision.reason},
                                    {"alternatives", alternatives}});
     }
-    for (const render::Suggestion& suggestion : record_.outlook.suggestions)
-      head["suggestions"].push_back({{"change", suggestion.change},
-                                     {"space", name_of(suggestion.space)},
-                                     {"bytes", suggestion.peak_bytes},
-                                     {"effect", suggestion.effect}});
+    for (const render::Suggestion& suggestion : record_.outlook.suggestions) {
+      Json needs = Json::array();
+      for (const render::SpaceBytes& need : suggestion.needs)
+        needs.push_back({need.space, need.size_bytes});
+      head["suggestions"].push_back(
+          {{"change", suggestion.change}, {"needs", needs}, {"effect", suggestion.effect}});
+    }
   }
 
   std::string buffers() const {
@@ -334,7 +338,7 @@ class Writer {
                  {"peak", peak_json(space)},
                  {"by_phase", Json::array()},
                  {"always", Json::array()}};
-    for (const render::PhaseRow& row : render::phase_rows(plan_, space)) {
+    for (const render::PhaseRow& row : render::phase_rows(plan_, space, record_.outlook.saves)) {
       const auto& ops = plan_.schedule.find(row.peak->segment)->ops;
       const std::size_t op = index(row.peak->op);
       Json segments = Json::array();

@@ -26,6 +26,8 @@ constexpr std::int64_t most_gpus = 1 << 20;
 
 // Far above what there is (a GPU of 288 GiB, a node of 32 TiB): what is larger was written in another unit.
 constexpr double most_gib_of_gpu = 2048, most_gib_of_host = 32768;
+// Below what runs there at all (a GPU's driver takes 1 GiB, this process alone 64 MiB): a slip, or another unit.
+constexpr double least_gib_of_gpu = 1, least_gib_of_host = 0.0625;
 
 /// "80 in place of 81920": the number in the largest smaller unit that makes it one of this world.
 std::string meant_size(std::string_view key, double size, double most) {
@@ -40,9 +42,14 @@ std::string meant_size(std::string_view key, double size, double most) {
   return {};
 }
 
-/// `most` is what a part of this kind may have; what is beyond it was written in another unit.
+/// What a part of this kind may have; what is beyond it was written in another unit. Nothing at all may be allowed.
+struct Plausible {
+  double least = 0;
+  double most = most_gib;
+};
 std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool zero_is_allowed,
-                                      double most = most_gib) {
+                                      const Plausible& plausible = {}) {
+  const auto [least, most] = plausible;
   const Value* given = fields.take(key);
   const auto written =
       given != nullptr && (given->kind == ValueKind::number || given->kind == ValueKind::text)
@@ -51,6 +58,17 @@ std::optional<std::int64_t> gibibytes(Fields& fields, std::string_view key, bool
   if (written && *written > most) {
     fields.problem(key, fmt::format("{:.12g} GiB are more than there are in any machine", *written),
                    meant_size(key, *written, most));
+    return std::nullopt;
+  }
+  if (written && *written > 0 && *written < least) {
+    fields.problem(
+        key,
+        fmt::format("{:.6g} GiB are {}, less than a run can start in", *written,
+                    format_bytes(std::llround(*written * static_cast<double>(gibibyte)))),
+        fmt::format("the number is in GiB: from {:.4g} on{}", least,
+                    *written * 1024 >= least && *written * 1024 <= most
+                        ? fmt::format("; if it is in TiB, write {}: {:.6g}", key, *written * 1024)
+                        : ""));
     return std::nullopt;
   }
   const auto size =
@@ -157,12 +175,14 @@ Result<HardwareSpec> read_hardware_file(const std::filesystem::path& file) {
                     machine.nodes, machine.gpus_per_node, machine.nodes * machine.gpus_per_node,
                     most_gpus));
   machine.gpu_name = fields.text("gpu_name").value_or("");
-  const auto gpu_mem_bytes = gibibytes(fields, "gpu_mem_gib", true, most_gib_of_gpu);
+  const auto gpu_mem_bytes =
+      gibibytes(fields, "gpu_mem_gib", true, {least_gib_of_gpu, most_gib_of_gpu});
   machine.gpu_mem_bytes = gpu_mem_bytes.value_or(0);
-  machine.host_ram_bytes = gibibytes(fields, "host_ram_gib", false, most_gib_of_host).value_or(0);
+  machine.host_ram_bytes =
+      gibibytes(fields, "host_ram_gib", false, {least_gib_of_host, most_gib_of_host}).value_or(0);
   const Value* lock = fields.take("memlock_gib");
   if (lock == nullptr || lock->kind != ValueKind::text || lock->text != "unlimited")
-    machine.memlock_bytes = gibibytes(fields, "memlock_gib", true, most_gib_of_host);
+    machine.memlock_bytes = gibibytes(fields, "memlock_gib", true, {.most = most_gib_of_host});
   machine.swap_free_bytes = gibibytes(fields, "swap_free_gib", true);
   machine.out_free_bytes = gibibytes(fields, "out_free_gib", true);
   machine.compute_capability = fields.text("compute_capability");

@@ -41,12 +41,22 @@ class Section {
       fields_.problem(key, "a size above 0 is wanted");
       return std::nullopt;
     }
+    const auto as_bytes = [&] {
+      return fmt::format("{} {}", format_count(*size_bytes), *size_bytes == 1 ? "byte" : "bytes");
+    };
     if (lacks_unit(value->text, *size_bytes)) {
       fields_.problem(
           key,
-          fmt::format("`{}` without a unit is {} {}; no run takes so little", value->text,
-                      format_count(*size_bytes), *size_bytes == 1 ? "byte" : "bytes"),
+          fmt::format("`{}` without a unit is {}; no run takes so little", value->text, as_bytes()),
           fmt::format("write a unit: {0}MiB / {0}GiB", value->text));
+      return std::nullopt;
+    }
+    constexpr std::int64_t page_bytes = 4 * kibibyte;
+    if (*size_bytes < page_bytes) {
+      fields_.problem(key,
+                      fmt::format("`{}` is {}, less than a page of memory; no run takes so little",
+                                  value->text, as_bytes()),
+                      "write a number and a unit, such as 80GiB");
       return std::nullopt;
     }
     note(key, format_bytes(*size_bytes));

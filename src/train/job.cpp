@@ -165,6 +165,7 @@ Result<Job> prepare_job(io::FileSystem& files, const spec::RunConfig& run, const
   const planner::Placement placement{.world_size = world_size,
                                      .ranks_on_node = world.ranks_on_node,
                                      .ranks_are_processes = comm::started_by_mpi()};
+  UK_TRY_VOID(planner::check_budgets(run, machine));
   UK_TRY_VOID(planner::check_shortest({job.model, run, machine, placement}));
 
   if (std::error_code status; std::filesystem::exists(job.run.output, status) &&

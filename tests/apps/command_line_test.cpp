@@ -117,6 +117,10 @@ TEST(CommandLine, RefusesTwoBudgetsOfOneSpaceAndNumbersThatAreNone) {
   EXPECT_EQ(apart.exit_code, 2);
   EXPECT_THAT(apart.error, HasSubstr("`host` has two budgets"));
 
+  const Ran tiny = run_underkeel("plan run.yaml --memory device=1B");
+  EXPECT_EQ(tiny.exit_code, 2);
+  EXPECT_THAT(tiny.error, HasSubstr("`device=1B` is 1 byte, less than a page of memory"));
+
   const Ran doctor = run_underkeel("doctor run.yaml --memory host=1GiB,host=2GiB");
   EXPECT_EQ(doctor.exit_code, 2);
   EXPECT_THAT(doctor.error, HasSubstr("`host` has two budgets"));
@@ -285,6 +289,7 @@ TEST(CommandLine, TrainRefusesWhatDoesNotFitBeforeAnythingIsWritten) {
 
   EXPECT_EQ(ran.exit_code, 2);
   EXPECT_THAT(ran.error, HasSubstr("error: the plan does not fit: device peak"));
+  EXPECT_THAT(ran.error, HasSubstr("allowed 300 KiB (--memory device)"));
   EXPECT_FALSE(std::filesystem::exists(run.output));
 }
 

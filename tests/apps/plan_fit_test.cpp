@@ -373,5 +373,40 @@ TEST(PlanFit, RefusesWhatIsNoBudget) {
               HasSubstr("no part of a run lies on nvme"));
 }
 
+TEST(PlanFit, ASmallerBudgetOfTheRunHolds) {
+  const Squeezed squeezed;
+  const std::string words = "plan " + squeezed.words() + " underkeel.memory.device=128KiB";
+
+  const Ran ran = run_underkeel(words + " --fit device=8GiB");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error, HasSubstr("allowed 128 KiB (underkeel.memory.device)"));
+}
+
+TEST(PlanFit, AllThatIsShortIsNamed) {
+  const Squeezed squeezed;
+  write_text(squeezed.run.folder / "hardware.yaml", "host_ram_gib: 64\nout_free_gib: 0.00001\n");
+
+  const Ran ran = run_underkeel("plan " + squeezed.words() + " --hardware " +
+                                (squeezed.run.folder / "hardware.yaml").string() +
+                                " --fit device=64KiB,host=64MiB");
+
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.error, HasSubstr("what comes closest needs"));
+  EXPECT_THAT(ran.error, HasSubstr("(--fit device)"));
+  EXPECT_THAT(ran.error, HasSubstr("(--fit host)"));
+  EXPECT_THAT(ran.error, HasSubstr("do not fit the disk"));
+  EXPECT_THAT(ran.error, HasSubstr("for the disk: "));
+}
+
+TEST(PlanFit, ABoundIsNoFigureBesidePlannedOnes) {
+  // Of what was only bounded no need is told: a larger micro-batch would seem to need less.
+  const Squeezed squeezed("", 60);
+
+  const Ran ran = run_underkeel(squeezed.fit());
+
+  EXPECT_THAT(ran.out + ran.error, testing::Not(HasSubstr("at least")));
+}
+
 }  // namespace
 }  // namespace underkeel::test

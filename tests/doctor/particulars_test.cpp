@@ -327,7 +327,7 @@ TEST(Figures, ThatNobodyGaveAreCalledUnknown) {
           "finetuning_type: full\neval_strategy: steps\ncompute_accuracy: true\n",
           "finetuning_type: lora\n", "finetuning_type: lora\nquantization_bit: 8\n"})
       for (const char* machine :
-           {"", R"({"gpus_per_node": 2, "gpu_mem_gib": 0.5, "host_ram_gib": 1})",
+           {"", R"({"gpus_per_node": 2, "gpu_mem_gib": 1.5, "host_ram_gib": 1})",
             R"({"gpus_per_node": 2, "gpu_mem_gib": 80})",
             R"({"gpus_per_node": 0, "host_ram_gib": 4})"})
         for (const std::string& more : {std::string(), offload})

@@ -30,6 +30,23 @@ TEST(Shortage, EachSpaceThatIsShortIsNamed) {
       << host;
 }
 
+/// One error a space of ours as well, with one cure.
+TEST(Shortage, EachSpaceThatIsShortIsNamedOfOurEngine) {
+  Files files = files_of({llama_8b,
+                          R"("stage": 3)",
+                          "finetuning_type: full\nbf16: true\nper_device_train_batch_size: 1\n",
+                          {.gpus = 8, .gpu_gib = 16, .host_gib = 1}});
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  const auto errors = found(diagnosis, "underkeel-does-not-fit");
+  ASSERT_EQ(errors.size(), 2u) << messages(diagnosis);
+  const std::string device = message_of(errors[0], Language::english);
+  const std::string host = message_of(errors[1], Language::english);
+  EXPECT_NE(device.find("does not fit: a node's host memory needs "), std::string::npos) << device;
+  EXPECT_NE(host.find("does not fit: device memory needs "), std::string::npos) << host;
+}
+
 /// Moments are made by the first update, so a step that holds them comes after it; a resume brings them.
 TEST(Shortage, AFreshRunFailsFirstInTheUpdateAndAResumeBeforeIt) {
   Files files = files_of({llama_8b, R"("stage": 2)",

@@ -201,13 +201,14 @@ TEST(BestFit, NamesTheSmallestWhereNothingFits) {
 
   const BestFit found = setup.best(run);
 
-  ASSERT_TRUE(found.smallest && found.shortage);
+  ASSERT_TRUE(found.smallest && !found.shortages.empty());
   EXPECT_TRUE(found.rows.empty());
-  EXPECT_EQ(found.shortage->needed_bytes, found.smallest->peak_bytes[index(MemorySpace::device)]);
+  EXPECT_EQ(found.shortages[0].needed_bytes,
+            found.smallest->peak_bytes[index(MemorySpace::device)]);
   for (const Settings& settings : settings_to_search(setup.question(run))) {
     const auto changed = read_changed(run, words_for(run, settings), 1);
     ASSERT_TRUE(changed);
-    EXPECT_GE(setup.device_bytes(changed->run), found.shortage->needed_bytes);
+    EXPECT_GE(setup.device_bytes(changed->run), found.shortages[0].needed_bytes);
   }
 }
 

@@ -40,7 +40,8 @@ TEST(RenderJson, SaysWhatThePlanNeeds) {
                      .alternatives = {{"block", "step +30%"}}}};
   Outlook outlook{.fits = false};
   outlook.budgets[0] = plan::Budget{.size_bytes = 1000, .reason = "--memory"};
-  outlook.suggestions = {{.change = "zero.stage=3", .peak_bytes = 900, .effect = "step +4%"}};
+  outlook.suggestions = {
+      {.change = "zero.stage=3", .needs = {{"device", 900}}, .effect = "step +4%"}};
   outlook.times = Times{.step_s = 1.5};
   outlook.node = NodeMemory{.needed_bytes = 70,
                             .outside_bytes = 30,

@@ -76,6 +76,13 @@ TEST_F(Hardware, SaysWhichUnitASizeBeyondAnyMachineIsIn) {
   refuses("host_ram_gib: 524288", "524288 GiB", "if it is in MiB, write host_ram_gib: 512");
   refuses("memlock_gib: 65536", "65536 GiB", "if it is in MiB, write memlock_gib: 64");
 
+  refuses("host_ram_gib: 64\ngpus_per_node: 1\ngpu_mem_gib: 0.08",
+          "0.08 GiB are 81.9 MiB, less than a run can start in",
+          "if it is in TiB, write gpu_mem_gib: 81.92");
+  refuses("host_ram_gib: 0.001", "0.001 GiB are 1.0 MiB, less than a run can start in",
+          "the number is in GiB: from 0.0625 on");
+
+  EXPECT_EQ(error_of("host_ram_gib: 0.0625\ngpus_per_node: 1\ngpu_mem_gib: 1\n"), "accepted");
   EXPECT_EQ(error_of("host_ram_gib: 32768\ngpus_per_node: 1\ngpu_mem_gib: 1024\n"), "accepted");
   EXPECT_EQ(error_of("host_ram_gib: 64\nswap_free_gib: 500000\nout_free_gib: 500000\n"),
             "accepted");

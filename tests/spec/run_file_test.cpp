@@ -384,6 +384,8 @@ TEST_F(RunFile, RefusesByNameWhatItCannotHonour) {
        "`24` without a unit is 24 bytes; no run takes so little"},
       {"underkeel: {memory: {host: 64}}", "write a unit: 64MiB / 64GiB"},
       {"underkeel: {memory: {device: 81920}}", "write a unit: 81920MiB / 81920GiB"},
+      {"underkeel: {memory: {device: 1B}}",
+       "`1B` is 1 byte, less than a page of memory; no run takes so little"},
       {"underkeel: {memory: {gpu: 1GiB}}", "underkeel.memory.gpu (line 7)"},
       {"underkeel: {save: {sync: true}}", "unknown key"},
       {"deepspeed: missing.json", "missing.json: the file is not there"},

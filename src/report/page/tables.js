@@ -127,8 +127,8 @@ function decisionPanel(plan) {
           d.alternatives.length === 0 ? null :
           el("ul", {}, d.alternatives.map(([value, effect]) => el("li", {}, value + (effect ? ": " + effect : "")))))),
       plan.suggestions.length === 0 ? null : el("div", {class: "decision"}, el("b", {}, "what would fit"),
-          el("ul", {}, plan.suggestions.map((s) => el("li", {}, s.change + ": " + bytesText(s.bytes) + " in " + s.space +
-              (s.effect ? ", " + s.effect : ""))))),
+          el("ul", {}, plan.suggestions.map((s) => el("li", {}, s.change + ": " +
+              s.needs.map(([space, bytes]) => bytesText(bytes) + " in " + space).join(", ") + (s.effect ? ", " + s.effect : ""))))),
       plan.notes.map((note) => el("div", {class: "decision"}, "note: " + note)));
 }
 
