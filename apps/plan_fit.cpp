@@ -27,15 +27,20 @@ using planner::FittingRun;
 
 constexpr double seconds_per_hour = 3600;
 
+std::string plural(std::string_view what, std::int64_t count) {
+  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+}
+
 // What a user may expect here and this engine cannot do or does not change.
 std::vector<std::string> not_searched(const planner::FitQuestion& question, const FitWords& words) {
   std::vector<std::string> said = {
       "offload of optimizer or parameters, LoRA and QLoRA: not built yet",
-      fmt::format("ranks stay {}, the global batch {} sequences, precision and cutoff_len as they "
-                  "are: they would change the machine or the result",
-                  question.placement.world_size,
-                  question.run.sequences_per_micro_batch * question.run.accumulation_steps *
-                      question.placement.world_size),
+      fmt::format(
+          "ranks stay {}, the global batch {}, precision and cutoff_len as they "
+          "are: they would change the machine or the result",
+          question.placement.world_size,
+          plural("sequence", question.run.sequences_per_micro_batch *
+                                 question.run.accumulation_steps * question.placement.world_size)),
       "bucket sizes: the forecast of times does not depend on them"};
   const planner::MicroBatches batches = planner::micro_batches_to_search(question);
   const auto tried_count = static_cast<std::int64_t>(batches.tried.size());
@@ -183,10 +188,6 @@ std::string choice_text(const plan::Decision& choice) {
   for (const plan::Alternative& other : choice.alternatives)
     text += fmt::format("      {:{}}  {}\n", other.value, width, other.effect);
   return text;
-}
-
-std::string plural(std::string_view what, std::int64_t count) {
-  return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
 }
 
 /// "a", "a and b", "a, b and c".

@@ -19,6 +19,12 @@ std::int64_t written_cutoff(const DatasetOptions& options, std::int64_t tokens) 
   return is_chat(options) && options.packing ? tokens + 1 : tokens;
 }
 
+/// "1 sample", "12,000 samples"; "1 micro-batch", "4 micro-batches".
+std::string counted(std::int64_t count, std::string_view what) {
+  const std::string_view ending = count == 1 ? "" : what.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", format_count(count), what, ending);
+}
+
 std::string places_text(const std::vector<std::string>& first, std::int64_t count) {
   return fmt::format("{}{}", fmt::join(first, ", "),
                      count > static_cast<std::int64_t>(first.size()) ? ", ..." : "");
@@ -27,8 +33,8 @@ std::string places_text(const std::vector<std::string>& first, std::int64_t coun
 std::string cut_text(const DatasetFigures& set, const DatasetOptions& options) {
   const CutFigures& cut = set.cut;
   std::string text =
-      fmt::format("  {} tokens at cutoff_len {}, {} trained; longest sample {} before the cut",
-                  format_count(cut.tokens), written_cutoff(options, options.cutoff_tokens),
+      fmt::format("  {} at cutoff_len {}, {} trained; longest sample {} before the cut",
+                  counted(cut.tokens, "token"), written_cutoff(options, options.cutoff_tokens),
                   format_count(cut.trained), format_count(cut.longest_uncut));
   const bool is_cut = cut.whole < set.records.usable;
   text += is_cut ? fmt::format("; cutoff_len: {} keeps all\n",
@@ -62,20 +68,20 @@ std::string set_text(const DatasetFigures& set, const DatasetOptions& options) {
                   set.was_cached ? ", tokens from the cache" : "", describe(set.records));
   for (const std::string& note : set.records.notes) text += "  " + note + "\n";
   if (is_chat(options)) return text + cut_text(set, options);
-  return text + fmt::format("  {} tokens with end tokens; longest text {}\n",
-                            format_count(set.cut.tokens), format_count(set.cut.longest_uncut));
+  return text + fmt::format("  {} with end tokens; longest text {}\n",
+                            counted(set.cut.tokens, "token"), format_count(set.cut.longest_uncut));
 }
 
 std::string packs_text(const SplitFigures& split, const DatasetOptions& options) {
   const std::int64_t positions = written_cutoff(options, options.cutoff_tokens);
   std::vector<std::string> first;
   for (std::size_t pack = 0; pack < split.packs.size(); ++pack)
-    first.push_back(pack == 0
-                        ? fmt::format("{} samples with {} tokens", split.packs[0], split.filled[0])
-                        : fmt::format("{} with {}", split.packs[pack], split.filled[pack]));
+    first.push_back(pack == 0 ? fmt::format("{} with {}", counted(split.packs[0], "sample"),
+                                            counted(split.filled[0], "token"))
+                              : fmt::format("{} with {}", split.packs[pack], split.filled[pack]));
   return fmt::format(
-      "  {} packs of {} positions ({}{}), fill rate {:.1f}%, attention: {}\n", split.samples,
-      positions, fmt::join(first, ", "),
+      "  {} of {} ({}{}), fill rate {:.1f}%, attention: {}\n", counted(split.samples, "pack"),
+      counted(positions, "position"), fmt::join(first, ", "),
       split.samples > static_cast<std::int64_t>(split.packs.size()) ? ", ..." : "",
       100.0 * static_cast<double>(split.tokens) / static_cast<double>(split.samples * positions),
       options.attention == PackingAttention::shared ? "shared in a pack; positions restart"
@@ -85,8 +91,8 @@ std::string packs_text(const SplitFigures& split, const DatasetOptions& options)
 std::string split_text(std::string_view name, const SplitFigures& split, const SampleSource& source,
                        const DatasetOptions& options) {
   std::string text =
-      fmt::format("{}: {} samples, {} tokens, longest {}\n", name, format_count(split.samples),
-                  format_count(split.tokens), format_count(source.largest_tokens()));
+      fmt::format("{}: {}, {}, longest {}\n", name, counted(split.samples, "sample"),
+                  counted(split.tokens, "token"), format_count(source.largest_tokens()));
   if (is_chat(options) && options.packing) text += packs_text(split, options);
   return text;
 }
@@ -96,9 +102,9 @@ std::string order_text(const Datasets& datasets, const SamplerConfig& order) {
   if (!sampler) return {};
   const std::int64_t count = sampler->micro_batches_per_epoch();
   std::string text =
-      fmt::format("an epoch: {} micro-batches of {} on each of {} {}, {} updates", count,
-                  order.sequences_per_micro_batch, order.world_size,
-                  order.world_size == 1 ? "rank" : "ranks", sampler->updates_per_epoch());
+      fmt::format("an epoch: {} of {} on each of {}, {}", counted(count, "micro-batch"),
+                  order.sequences_per_micro_batch, counted(order.world_size, "rank"),
+                  counted(sampler->updates_per_epoch(), "update"));
   if (const std::int64_t rest = count % order.accumulation_steps; rest != 0)
     text += fmt::format(", the last from {} micro-batch{}", rest, rest == 1 ? "" : "es");
   if (sampler->filled_samples() > 0)
@@ -106,10 +112,11 @@ std::string order_text(const Datasets& datasets, const SamplerConfig& order) {
                         sampler->filled_samples() == 1
                             ? std::string("1 sample comes")
                             : fmt::format("{} samples come", sampler->filled_samples()));
+  const std::int64_t used = order.sample_count - sampler->left_out_samples();
   if (sampler->left_out_samples() > 0)
-    text +=
-        fmt::format("; {} samples are used and {} left out",
-                    order.sample_count - sampler->left_out_samples(), sampler->left_out_samples());
+    text += fmt::format("; {} used and {} left out",
+                        used == 1 ? "1 sample is" : counted(used, "sample") + " are",
+                        sampler->left_out_samples());
   if (const std::int64_t windows = untrained_windows(datasets, order); windows > 0)
     text += fmt::format("; {} update{} without a trained token in the first epoch: no update then",
                         windows, windows == 1 ? "" : "s");

@@ -467,7 +467,7 @@ TEST_F(DataCases, AreSharedOutEvenlyAmongTheRanks) {
            {"--ranks 5",
             "3 micro-batches of 2 on each of 5 ranks, 3 updates; 30 places, so 9 samples"},
            {"--ranks 3 per_device_train_batch_size=7",
-            "1 micro-batches of 7 on each of 3 ranks, 1 updates\n"},
+            "1 micro-batch of 7 on each of 3 ranks, 1 update\n"},
            {"--ranks 1", "11 micro-batches of 2 on each of 1 rank, 11 updates\n"}}) {
     const Ran ran = plan(more);
     EXPECT_EQ(ran.exit_code, 0) << ran.error;
