@@ -9,17 +9,17 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr std::array method_rules = {
-    AdviceRule{
-        .id = "advice-switch-stage",
-        .words = "~z0~|~z1~|~z2~|~z3~ & "
-                 "~use|~using~|~try|~switch|~chang|~go~|~going~|~move|~set~|~enabl|~fall "
-                 "back|~drop|~instead~|~rather|~need|~run|~better~|~just~|~want|换|用|改|切|设|上|"
-                 "试|开|降 & !offload|卸载|faster|~device_map|gather|pointless|low_cpu_mem|one "
-                 "gpu|single gpu|更快|~fits~|~enough~|就够|足够|够了|单卡|collects|more "
-                 "memory|save_checkpoint|save_model",
-        .decided_by = "stage",
-        .is_action = true,
-        .number = Quantity::stage},
+    AdviceRule{.id = "advice-switch-stage",
+               .words = "~z0~|~z1~|~z2~|~z3~ & "
+                        "~use|~using~|~try|~switch|~chang|~go~|~going~|~move|~set~|~enabl|~fall "
+                        "back|~drop|~instead~|~rather|~need|~run|~better~|~just~|~want|需要|必要|"
+                        "necessary|换|用|改|切|设|上|试|开|降 & "
+                        "!offload|卸载|faster|~device_map|gather|pointless|low_cpu_mem|one "
+                        "gpu|single gpu|更快|~fits~|~enough~|就够|足够|够了|单卡|collects|more "
+                        "memory|save_checkpoint|save_model",
+               .decided_by = "stage",
+               .is_action = true,
+               .number = Quantity::stage},
     AdviceRule{.id = "advice-ddp",
                .words = "~ddp~|distributeddataparallel|distributed data "
                         "parallel|dataparallel|数据并行 & !data-parallel "
@@ -27,13 +27,11 @@ constexpr std::array method_rules = {
                .decided_by = "ddp",
                .is_action = true},
     AdviceRule{.id = "advice-16-bit",
-               .words =
-                   "~bf16~|~bfloat16~|~fp16~|~float16~|half precision|half-precision|mixed "
-                   "precision|mixed-precision|~amp~|半精度|混合精度 & "
-                   "~use|~using~|~try|~switch|~train|~enable|~set|true|~instead|~turn|~go~|~halve|~"
-                   "need|necessary|"
-                   "用|开|换|改|设|启用|试 & !~load|from_pretrained|torch_dtype|pure_bf16|purebf16|"
-                   "纯bf16|加载",
+               .words = "~bf16~|~bfloat16~|~fp16~|~float16~|half precision|half-precision|mixed "
+                        "precision|mixed-precision|~amp~|半精度|混合精度 & "
+                        "~use|~using~|~try|~switch|~train|~enable|~set|true|~instead|~turn|~go~|~"
+                        "halve|~need|necessary|需要|必要|用|开|换|改|设|启用|试 & "
+                        "!~load|from_pretrained|torch_dtype|pure_bf16|purebf16|纯bf16|加载",
                .decided_by = "precision",
                .is_action = true},
     AdviceRule{.id = "advice-pure-bf16",
@@ -170,17 +168,17 @@ constexpr std::array method_rules = {
             "off|without|小|低|关|不|减|设|改 & !temporar|no_grad",
         .decided_by = "evaluation",
         .is_action = false},
-    AdviceRule{
-        .id = "advice-offload-optimizer",
-        .words = "offload|zero-offload|卸载 & "
-                 "~cpu~|~optimizer|~host~|~ram~|~use|~using|~try|~enabl|~turn|~need|开|用|启用|"
-                 "到内存|到cpu|优化器|加 & !~z3~|nvme|~disk|~ssd|bandwidth|pin|~swap|without "
-                 "offload|no offload|~stay|~60|~70|~enough|~suffic|faster|saves more|more "
-                 "than|zero_force|zero_offload|~before|pipeline|fast_init|够|offload_param|offload "
-                 "param|offload the param|offloading "
-                 "param|参数卸载|卸载参数|activation|激活|cpu_offload_use|both are",
-        .decided_by = "offload",
-        .is_action = true},
+    AdviceRule{.id = "advice-offload-optimizer",
+               .words = "offload|zero-offload|卸载 & "
+                        "~cpu~|~optimizer|~host~|~ram~|~use|~using|~try|~enabl|~turn|~need|"
+                        "necessary|~help|~disable|需要|必要|有用|没用|关|别|开|用|启用|到内存|"
+                        "到cpu|优化器|加 & !~z3~|nvme|~disk|~ssd|bandwidth|pin|~swap|without "
+                        "offload|no offload|~stay|~60|~70|~enough|~suffic|faster|saves more|more "
+                        "than|zero_force|zero_offload|~before|pipeline|fast_init|够|offload_param|"
+                        "offload param|offload the param|offloading "
+                        "param|参数卸载|卸载参数|activation|激活|cpu_offload_use|both are",
+               .decided_by = "offload",
+               .is_action = true},
     AdviceRule{
         .id = "advice-offload-nvme",
         .words =

@@ -287,6 +287,9 @@ constexpr Denial denials[] = {
     {"advice-evaluation-batch", "Turn off evaluation.", ""},
     {"advice-lora-instead", "用LoRA会不会好一点", ""},
     {"advice-device-map", "The docs say \"do not use device_map with ZeRO-3\".", "true:"},
+    {"advice-offload-optimizer", "你不需要 offload", "this speaks against it"},
+    {"advice-switch-stage", "没必要 ZeRO-3", "this speaks against it"},
+    {"advice-16-bit", "不需要 bf16", "this speaks against it"},
 };
 
 TEST(AdviceThatIsDenied, IsAnsweredForWhatItSays) {
