@@ -160,6 +160,8 @@ class Checker {
     // A section is looked into; of one that is a word nobody fills anything in.
     if (is_auto && section.empty() && rule.type == ValueType::mapping)
       return tell_wrong_type(table.section, rule, entry);
+    // Where it is the default DeepSpeed itself knows the word.
+    if (is_auto && rule.fallback == "auto") return;
     if (is_auto) return check_auto(table.section, entry);
     if (value.kind == ValueKind::null && rule.fallback == "null") return;
     if (section.empty() && entry.key == "zero_optimization" && value.kind == ValueKind::boolean)

@@ -71,6 +71,7 @@ constexpr std::array data_types_keys = {
     KeyRule{.key = "grad_accum_dtype", .type = choice, .fallback = "null", .choices = type_names},
     KeyRule{.key = "param_dtype", .type = choice, .fallback = "null", .choices = type_names},
     KeyRule{.key = "buffer_dtype", .type = choice, .fallback = "null", .choices = type_names},
+    KeyRule{.key = "keep_in_fp32_modules", .type = list, .fallback = "auto"},
 };
 
 constexpr std::array autocast_keys = {

@@ -41,6 +41,7 @@ constexpr std::array keys = {
             .choices = "fp32|fp16|bf16",
             .any_case = true},
     KeyRule{.key = "sparse_gradients", .type = boolean, .fallback = "false", .stages = "0"},
+    KeyRule{.key = "use_data_before_expert_parallelism", .type = boolean, .fallback = "false"},
     KeyRule{
         .key = "disable_allgather", .type = boolean, .fallback = "false", .special = "key-dead"},
     KeyRule{.key = "sequence_parallel_size", .type = whole, .fallback = "1", .least = 1},

@@ -28,6 +28,8 @@ constexpr std::array keys = {
             .stages = "12",
             .special = "key-practically-dead"},
     KeyRule{.key = "overlap_comm", .type = boolean, .fallback = "null", .stages = "123"},
+    KeyRule{.key = "compute_grad_norm", .type = boolean, .fallback = "true", .stages = "12"},
+    KeyRule{.key = "parameter_alignment", .type = boolean, .fallback = "false", .stages = "12"},
     KeyRule{.key = "load_from_fp32_weights", .type = boolean, .fallback = "true", .stages = "12"},
     KeyRule{.key = "elastic_checkpoint", .type = boolean, .fallback = "false", .stages = "12"},
     KeyRule{.key = "sub_group_size", .type = whole, .fallback = "1e9", .least = 0, .stages = "3"},

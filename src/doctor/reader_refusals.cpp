@@ -65,6 +65,7 @@ constexpr std::array sentences = {
     Text{"write log or linear (DeepSpeed takes log for anything else)",
          "请写 log 或 linear（其他值 DeepSpeed 都当作 log）"},
     Text{"write fp32, or leave the key out", "请写 fp32，或去掉该键"},
+    Text{"write auto, or leave the key out", "请写 auto，或去掉该键"},
     Text{"write the stage in a DeepSpeed config instead", "请改在 DeepSpeed 配置里写 stage"},
     Text{"write a number and a unit, such as 80GiB", "请写数字和单位，如 80GiB"},
     Text{"write a number of records above 1", "请写大于 1 的记录数"},
@@ -157,6 +158,7 @@ constexpr std::array sentences = {
          "communication_data_type：rank 之间的求和总是在 f32 中进行，只舍入一次"},
     // Values that do not go together.
     Text{"{} gradients cannot accumulate in {}", "{} 梯度不能在 {} 中累积"},
+    Text{"modules cannot be kept in f32 by name", "不能按名称让模块保持 f32"},
     Text{"{} is not the run's {}", "{} 不是该训练的 {}"},
     Text{"{} is neither fp32 nor the run's {}", "{} 既不是 fp32，也不是该训练的 {}"},
     Text{"two numbers are wanted, {} was found", "应为两个数，找到 {}"},

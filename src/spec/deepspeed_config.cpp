@@ -218,6 +218,12 @@ class DeepspeedReader : DeepspeedPart {
       if (const auto type = type_at(fields, "param_dtype"); type && *type != mode_type())
         fields.problem("param_dtype",
                        fmt::format("{} is not the run's {}", name_of(*type), name_of(mode_type())));
+      if (const Value* kept = fields.take("keep_in_fp32_modules")) {
+        if (!is_auto(kept) && !kept->items.empty())
+          fields.problem("keep_in_fp32_modules", "modules cannot be kept in f32 by name",
+                         "write auto, or leave the key out");
+        silent_.push_back("data_types.keep_in_fp32_modules");
+      }
       if (fields.take("buffer_dtype") != nullptr) silent_.push_back("data_types.buffer_dtype");
       refuse_unknown(fields, "data_types");
       finish(fields);

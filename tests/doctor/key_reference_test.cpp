@@ -40,6 +40,7 @@ gradient_allreduce_op choice mean -
 communication_data_type choice null -
 seq_parallel_communication_data_type choice fp32 -
 sparse_gradients boolean false 0
+use_data_before_expert_parallelism boolean false -
 disable_allgather boolean false -
 sequence_parallel_size whole 1 -
 data_parallel_size whole null -
@@ -90,6 +91,8 @@ reduce_bucket_size whole 5e8 123
 allgather_partitions boolean true -
 allgather_bucket_size whole 5e8 12
 overlap_comm boolean null 123
+compute_grad_norm boolean true 12
+parameter_alignment boolean false 12
 load_from_fp32_weights boolean true 12
 elastic_checkpoint boolean false 12
 sub_group_size whole 1e9 3
@@ -180,7 +183,8 @@ bf16_optimizer_states boolean false -)"},
     {"data_types",
      R"(grad_accum_dtype choice null -
 param_dtype choice null -
-buffer_dtype choice null -)"},
+buffer_dtype choice null -
+keep_in_fp32_modules list auto -)"},
     {"torch_autocast",
      R"(enabled boolean false -
 dtype text null -

@@ -393,5 +393,20 @@ TEST(KeyRules, SayNothingOfAConfigThatIsRight) {
     ADD_FAILURE() << finding.id << " " << message_of(finding, Language::english);
 }
 
+/// DeepSpeed 0.19.8 knows these; "auto" is the default of one and nobody has to fill it in.
+TEST(KeyRules, KnowKeysOfTheNewestRelease) {
+  Files files;
+  files.write("ds_config.json",
+              R"({"train_micro_batch_size_per_gpu": 1, "use_data_before_expert_parallelism": false,
+    "data_types": {"keep_in_fp32_modules": "auto"},
+    "zero_optimization": {"stage": 2, "compute_grad_norm": true, "parameter_alignment": true}})");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  for (const Finding& finding : diagnosis.findings)
+    EXPECT_NE(finding.severity, Severity::error) << message_of(finding, Language::english);
+  EXPECT_TRUE(found(diagnosis, "auto-nobody-fills").empty());
+}
+
 }  // namespace
 }  // namespace underkeel::doctor
