@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "disk_need.h"
 #include "io/faults.h"
@@ -120,7 +121,7 @@ std::vector<render::Suggestion> cures_of_both(const Asked& asked, const OutputDi
 
 Error refuse_both(Error memory, const Error& disk, const std::vector<render::Suggestion>& cures) {
   memory.what += "; " + disk.what;
-  memory.where += "\ndisk: " + disk.where;
+  memory.where += "\ndisk: " + printable(disk.where, any_length);
   if (cures.empty()) {
     memory.fix = fmt::format(
         "no change that was tried cures both; for the memory: {}\n       for the disk: {}",

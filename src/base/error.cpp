@@ -25,7 +25,11 @@ int exit_code(ErrorCode code) {
 
 std::string to_text(const Error& error) {
   std::string text = "error: " + printable_lines(error.what);
-  if (!error.where.empty()) text += "\nwhere: " + printable(error.where, any_length);
+  // Of a plan that does not fit it is lines of our own; elsewhere a place, often a path as it was given.
+  if (!error.where.empty())
+    text +=
+        "\nwhere: " + (error.code == ErrorCode::does_not_fit ? printable_lines(error.where)
+                                                             : printable(error.where, any_length));
   if (!error.fix.empty()) text += "\ntry:   " + printable_lines(error.fix);
   return text;
 }
