@@ -48,6 +48,25 @@ bool add_offload(const Value& config, const Section& section, int stage, Offload
   return true;
 }
 
+/// The key that the config has it under; DeepSpeed refuses two spellings side by side.
+std::string_view gather_key(const Value& config) {
+  constexpr std::string_view spellings[] = {"stage3_gather_16bit_weights_on_model_save",
+                                            "gather_16bit_weights_on_model_save",
+                                            "stage3_gather_fp16_weights_on_model_save"};
+  for (const std::string_view spelling : spellings)
+    if (value_at(config, fmt::format("zero_optimization.{}", spelling)) != nullptr) return spelling;
+  return spellings[0];
+}
+
+void add_saving(const Value& config, const Wanted& wanted, std::vector<std::string>& words) {
+  if (wanted.saving.gathers_weights)
+    words.push_back(fmt::format("deepspeed.zero_optimization.{}=true", gather_key(config)));
+  if (wanted.saving.saving == Saving::weights_only) words.emplace_back("save_only_model=true");
+  if (wanted.saving.saving == Saving::nothing) words.emplace_back("save_strategy=no");
+  if (wanted.save_total_limit > 0)
+    words.push_back(fmt::format("save_total_limit={}", wanted.save_total_limit));
+}
+
 bool has_error(const std::vector<Finding>& findings) {
   return std::any_of(findings.begin(), findings.end(),
                      [](const Finding& each) { return each.severity == Severity::error; });
@@ -75,7 +94,7 @@ std::optional<std::vector<std::string>> WordedFiles::words_for(const Wanted& wan
   const bool is_switch = zero != nullptr && zero->kind == ValueKind::boolean;
   const bool sets_stage = wanted.stage != memory.settings.stage;
   // Below `"zero_optimization": true` there are no keys.
-  if (is_switch && (sets_stage || offloads))
+  if (is_switch && (sets_stage || offloads || wanted.saving.gathers_weights))
     words.push_back(fmt::format("deepspeed.zero_optimization={{\"stage\":{}}}", wanted.stage));
   else if (sets_stage)
     words.push_back(fmt::format("deepspeed.zero_optimization.stage={}", wanted.stage));
@@ -89,6 +108,7 @@ std::optional<std::vector<std::string>> WordedFiles::words_for(const Wanted& wan
     // What an evaluation keeps of each batch leaves the device with it.
     if (memory.run.keeps_logits) words.emplace_back("eval_accumulation_steps=1");
   }
+  add_saving(config_, wanted, words);
   if (wanted.micro_batch == memory.run.micro_batch) return words;
   const std::pair<std::string_view, std::int64_t> sizes[] = {
       {"train_micro_batch_size_per_gpu", wanted.micro_batch},

@@ -18,6 +18,8 @@ struct Wanted {
   std::int64_t micro_batch = 1;
   std::int64_t accumulation_steps = 1;
   std::int64_t evaluation_batch = 0;  // 0: as it is
+  SavingChange saving = {};
+  std::int64_t save_total_limit = 0;  // 0: as it is
 };
 
 class WordedFiles {

@@ -83,100 +83,217 @@ bool is_offer(const Alternative& row, const Alternative& given, const Limits& li
   return is_better && !is_worse;
 }
 
-/// What an evaluation may take at once: as many sequences as given, and one, first, where those may not fit.
-std::vector<std::int64_t> evaluation_batches(const MemoryCase& memory, const Inputs& inputs) {
-  const std::int64_t given = memory.run.evaluation_batch;
-  const auto evaluating = forecast_of(memory).at(Phase::evaluate, Space::device);
-  const bool may_not_fit = evaluating && evaluating->limit_bytes &&
-                           evaluating->high_without(rounding_term) > *evaluating->limit_bytes;
-  if (!inputs.run || given <= 1 || !may_not_fit) return {given};
-  return {1, given};
+/// Where an evaluation alone does not fit for sure, and nothing else fails.
+bool is_short_for_evaluation(const Forecast& forecast, const MemoryCase& memory) {
+  const auto& evaluating = forecast.at(Phase::evaluate, Space::device);
+  if (!evaluating || !evaluating->limit_bytes ||
+      evaluating->high_without(rounding_term) <= *evaluating->limit_bytes)
+    return false;
+  Forecast others = forecast;
+  others.at(Phase::evaluate, Space::device).reset();
+  return verdict_of(others, memory.limits, memory.resumes) != Verdict::fails;
 }
+
+class Table {
+ public:
+  Table(const MemoryCase& memory, const Inputs& inputs)
+      : memory_(memory), inputs_(inputs), given_(memory.settings), files_(inputs) {}
+
+  std::vector<Alternative> rows() {
+    for (const Placement& placement : placements) add_placement(placement);
+    leave_out_what_helps_nothing();
+    // What runs first, the smallest change first, among equals what costs least time, then the one that leaves most room.
+    const auto rank = [](Verdict verdict) {
+      return verdict == Verdict::runs ? 0 : verdict == Verdict::unknown ? 1 : 2;
+    };
+    std::stable_sort(rows_.begin(), rows_.end(), [&](const Alternative& a, const Alternative& b) {
+      if (rank(a.verdict) != rank(b.verdict)) return rank(a.verdict) < rank(b.verdict);
+      if (a.changes != b.changes) return a.changes < b.changes;
+      if (costs_less_time(a, b) != costs_less_time(b, a)) return costs_less_time(a, b);
+      return a.device_bytes < b.device_bytes;
+    });
+    return without_needless(std::move(rows_));
+  }
+
+ private:
+  struct Made {
+    Alternative row;
+    Forecast forecast;
+  };
+
+  void add_placement(const Placement& placement) {
+    // On one rank a stage by itself splits nothing; offload comes with one.
+    const bool is_stage_alone = placement.optimizer == Offload::none &&
+                                given_.optimizer == Offload::none &&
+                                placement.stage != given_.stage;
+    if (memory_.ranks == 1 && is_stage_alone) return;
+    // Whether there is room on NVMe is asked where its size is known.
+    const bool is_nvme = placement.optimizer == Offload::nvme;
+    if (is_nvme && !memory_.limits.nvme && given_.optimizer != Offload::nvme) return;
+    const bool may_recompute = inputs_.run && !memory_.run.recomputes;
+    for (const bool recomputes :
+         may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{memory_.run.recomputes})
+      for (const std::int64_t micro : micro_batches(memory_.run.micro_batch))
+        add_with_evaluations(
+            {.stage = placement.stage,
+             .optimizer = placement.optimizer,
+             .parameters = placement.parameters,
+             .recomputes = recomputes,
+             .micro_batch = micro,
+             .accumulation_steps = memory_.run.accumulation_steps * memory_.run.micro_batch / micro,
+             .evaluation_batch = memory_.run.evaluation_batch});
+  }
+
+  /// Beside it the largest evaluation that fits, where the given one does not.
+  void add_with_evaluations(Wanted wanted) {
+    auto made = make(wanted);
+    if (!made) return;
+    const bool is_short = inputs_.run && is_short_for_evaluation(made->forecast, memory_);
+    rows_.push_back(std::move(made->row));
+    if (!is_short) return;
+    while (wanted.evaluation_batch > 1) {
+      wanted.evaluation_batch /= 2;
+      made = make(wanted);
+      if (!made) return;
+      if (wanted.evaluation_batch > 1 && is_short_for_evaluation(made->forecast, memory_)) continue;
+      rows_.push_back(std::move(made->row));
+      return;
+    }
+  }
+
+  /// With a change of what is saved, where the disk would be short without it. None where no words make it.
+  std::optional<Made> make(const Wanted& wanted) {
+    auto made = make_as_it_is(wanted);
+    if (!made || made->row.disk_margin_bytes.value_or(0) >= 0) return made;
+    std::optional<Made> best;
+    for (const Wanted& change : disk_cures(wanted)) {
+      auto cured = make_as_it_is(change);
+      if (!cured || cured->row.disk_margin_bytes.value_or(0) < 0) continue;
+      const bool runs = cured->row.verdict == Verdict::runs;
+      const bool is_better =
+          !best || (best->row.verdict == Verdict::fails && cured->row.verdict != Verdict::fails);
+      if (runs || is_better) best = std::move(cured);
+      if (runs) break;
+    }
+    return best ? best : made;
+  }
+
+  /// Of the files with the words of `wanted`.
+  std::optional<Made> make_as_it_is(const Wanted& wanted) {
+    const auto words = files_.words_for(wanted, memory_);
+    if (!words) return std::nullopt;
+    const auto changed = files_.with(*words, memory_);
+    if (!changed) return std::nullopt;
+    Made made{.row = {.engine = Engine::deepspeed,
+                      .stage = wanted.stage,
+                      .offload_optimizer = std::string(name_of(wanted.optimizer)),
+                      .offload_param = std::string(name_of(wanted.parameters)),
+                      .recomputes = wanted.recomputes,
+                      .micro_batch = wanted.micro_batch,
+                      .accumulation_steps = wanted.accumulation_steps,
+                      .evaluation_batch = inputs_.run ? wanted.evaluation_batch : 0,
+                      .changes = changes_of(wanted),
+                      .gathers_weights = wanted.saving.gathers_weights,
+                      .save_total_limit = wanted.save_total_limit,
+                      .saving = wanted.saving.saving,
+                      .words = fmt::format("{}", fmt::join(*words, " "))},
+              .forecast = forecast_of(*changed)};
+    take_memory(*changed, made.forecast, made.row);
+    take_resume(*changed, made.forecast, made.row);
+    take_disk(*changed, made.row);
+    return made;
+  }
+
+  int changes_of(const Wanted& wanted) const {
+    return (wanted.stage != given_.stage) + (wanted.optimizer != given_.optimizer) +
+           (wanted.parameters != given_.parameters) +
+           (wanted.recomputes != memory_.run.recomputes) +
+           (wanted.evaluation_batch != memory_.run.evaluation_batch) +
+           halvings(memory_.run.micro_batch, wanted.micro_batch) + wanted.saving.gathers_weights +
+           (wanted.saving.saving != Saving::as_it_is) + (wanted.save_total_limit > 0);
+  }
+
+  void take_memory(const MemoryCase& changed, const Forecast& forecast, Alternative& row) const {
+    const Limits& limits = memory_.limits;
+    row.verdict = forecast.verdict;
+    row.device_bytes = peak_of(forecast, Space::device, memory_.resumes);
+    row.host_bytes = peak_of(forecast, Space::host, memory_.resumes);
+    if (limits.device) row.device_margin_bytes = *limits.device - row.device_bytes;
+    if (limits.host) row.host_margin_bytes = *limits.host - row.host_bytes;
+    if (const auto& nvme = forecast.at(Phase::step, Space::nvme)) row.nvme_bytes = nvme->high();
+    if (row.verdict != Verdict::unknown) return;
+    const Forecast least = least_of(forecast, changed);
+    row.device_least_bytes =
+        least_between(least, Space::device, memory_.resumes, row.device_bytes, limits.device);
+    row.host_least_bytes =
+        least_between(least, Space::host, memory_.resumes, row.host_bytes, limits.host);
+  }
+
+  void take_resume(const MemoryCase& changed, const Forecast& forecast, Alternative& row) const {
+    row.resume = resume_verdict(changed, forecast);
+    if (const auto& holding = forecast.at(Phase::resume, Space::host))
+      row.resume_host_bytes = holding->high_without(rounding_term);
+  }
+
+  void take_disk(const MemoryCase& changed, Alternative& row) const {
+    if (!inputs_.machine || !inputs_.machine->out_free_bytes) return;
+    row.disk_bytes = static_cast<double>(io::needed_bytes(disk_need_of(changed, inputs_)));
+    row.disk_margin_bytes = static_cast<double>(*inputs_.machine->out_free_bytes) - *row.disk_bytes;
+    if (*row.disk_margin_bytes < 0) row.verdict = Verdict::fails;
+  }
+
+  /// What is saved otherwise, and as many checkpoints as fit: first what leaves a state to resume from.
+  std::vector<Wanted> disk_cures(const Wanted& wanted) const {
+    const auto words = files_.words_for(wanted, memory_);
+    const auto changed = files_.with(*words, memory_);
+    std::vector<Wanted> cures;
+    const auto add = [&](const SavingChange& change, bool limits) {
+      Wanted cure = wanted;
+      cure.saving = change;
+      if (limits) {
+        const io::SpaceNeed need = disk_need_of(with_saving(*changed, change), inputs_);
+        cure.save_total_limit = io::largest_limit_that_fits(need, *inputs_.machine->out_free_bytes);
+        if (cure.save_total_limit == 0) return;
+      }
+      cures.push_back(cure);
+    };
+    const std::vector<SavingChange> changes = saving_changes(*changed);
+    for (const bool leaves_state : {true, false}) {
+      const auto is_of = [&](const SavingChange& change) {
+        return (change.saving == Saving::as_it_is) == leaves_state;
+      };
+      for (const SavingChange& change : changes)
+        if (is_of(change)) add(change, false);
+      if (!inputs_.run) continue;
+      if (leaves_state) add({}, true);
+      for (const SavingChange& change : changes)
+        if (is_of(change) && change.saving != Saving::nothing) add(change, true);
+    }
+    return cures;
+  }
+
+  void leave_out_what_helps_nothing() {
+    const Forecast now = forecast_of(memory_);
+    Alternative run{.device_bytes = peak_of(now, Space::device, memory_.resumes),
+                    .host_bytes = peak_of(now, Space::host, memory_.resumes)};
+    if (const auto& nvme = now.at(Phase::step, Space::nvme)) run.nvme_bytes = nvme->high();
+    std::erase_if(rows_, [&](const Alternative& row) {
+      return row.changes > 0 && row.verdict == Verdict::unknown &&
+             !is_offer(row, run, memory_.limits);
+    });
+  }
+
+  const MemoryCase& memory_;
+  const Inputs& inputs_;
+  const DeepspeedSettings& given_;
+  WordedFiles files_;
+  std::vector<Alternative> rows_;
+};
 
 }  // namespace
 
 std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const Inputs& inputs) {
-  std::vector<Alternative> rows;
-  const DeepspeedSettings& given = memory.settings;
-  const bool may_recompute = inputs.run && !memory.run.recomputes;
-  const auto recompute_levels =
-      may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{memory.run.recomputes};
-  const std::vector<std::int64_t> evaluations = evaluation_batches(memory, inputs);
-  const WordedFiles files(inputs);
-  // Two of the numbers of sequences at once: of a step, and of an evaluation.
-  std::vector<std::pair<std::int64_t, std::int64_t>> batches;
-  for (const std::int64_t micro : micro_batches(memory.run.micro_batch))
-    for (const std::int64_t evaluation : evaluations) batches.emplace_back(micro, evaluation);
-  for (const Placement& placement : placements) {
-    // On one rank a stage by itself splits nothing; offload comes with one.
-    const bool is_stage_alone = placement.optimizer == Offload::none &&
-                                given.optimizer == Offload::none && placement.stage != given.stage;
-    if (memory.ranks == 1 && is_stage_alone) continue;
-    // Whether there is room on NVMe is asked where its size is known.
-    const bool is_nvme = placement.optimizer == Offload::nvme;
-    if (is_nvme && !memory.limits.nvme && given.optimizer != Offload::nvme) continue;
-    for (const bool recomputes : recompute_levels)
-      for (const auto& [micro, evaluation] : batches) {
-        const Wanted wanted{
-            .stage = placement.stage,
-            .optimizer = placement.optimizer,
-            .parameters = placement.parameters,
-            .recomputes = recomputes,
-            .micro_batch = micro,
-            .accumulation_steps = memory.run.accumulation_steps * memory.run.micro_batch / micro,
-            .evaluation_batch = evaluation};
-        const auto words = files.words_for(wanted, memory);
-        if (!words) continue;
-        const auto changed = files.with(*words, memory);
-        if (!changed) continue;
-        const Forecast forecast = forecast_of(*changed);
-        Alternative row{.engine = Engine::deepspeed,
-                        .stage = placement.stage,
-                        .offload_optimizer = std::string(name_of(placement.optimizer)),
-                        .offload_param = std::string(name_of(placement.parameters)),
-                        .recomputes = recomputes,
-                        .micro_batch = micro,
-                        .accumulation_steps = wanted.accumulation_steps,
-                        .evaluation_batch = inputs.run ? evaluation : 0,
-                        .verdict = forecast.verdict,
-                        .device_bytes = peak_of(forecast, Space::device, memory.resumes),
-                        .host_bytes = peak_of(forecast, Space::host, memory.resumes),
-                        .words = fmt::format("{}", fmt::join(*words, " "))};
-        row.changes =
-            (placement.stage != given.stage) + (placement.optimizer != given.optimizer) +
-            (placement.parameters != given.parameters) + (recomputes != memory.run.recomputes) +
-            (evaluation != memory.run.evaluation_batch) + halvings(memory.run.micro_batch, micro);
-        if (memory.limits.device)
-          row.device_margin_bytes = *memory.limits.device - row.device_bytes;
-        if (memory.limits.host) row.host_margin_bytes = *memory.limits.host - row.host_bytes;
-        if (row.verdict == Verdict::unknown) {
-          const Forecast least = least_of(forecast, *changed);
-          row.device_least_bytes = least_between(least, Space::device, memory.resumes,
-                                                 row.device_bytes, memory.limits.device);
-          row.host_least_bytes =
-              least_between(least, Space::host, memory.resumes, row.host_bytes, memory.limits.host);
-        }
-        if (const auto& nvme = forecast.at(Phase::step, Space::nvme)) row.nvme_bytes = nvme->high();
-        rows.push_back(std::move(row));
-      }
-  }
-  const Forecast now = forecast_of(memory);
-  Alternative run{.device_bytes = peak_of(now, Space::device, memory.resumes),
-                  .host_bytes = peak_of(now, Space::host, memory.resumes)};
-  if (const auto& nvme = now.at(Phase::step, Space::nvme)) run.nvme_bytes = nvme->high();
-  std::erase_if(rows, [&](const Alternative& row) {
-    return row.changes > 0 && row.verdict == Verdict::unknown && !is_offer(row, run, memory.limits);
-  });
-  // What runs first, the smallest change first, among equals the one that leaves most room.
-  const auto rank = [](Verdict verdict) {
-    return verdict == Verdict::runs ? 0 : verdict == Verdict::unknown ? 1 : 2;
-  };
-  std::stable_sort(rows.begin(), rows.end(), [&](const Alternative& a, const Alternative& b) {
-    if (rank(a.verdict) != rank(b.verdict)) return rank(a.verdict) < rank(b.verdict);
-    if (a.changes != b.changes) return a.changes < b.changes;
-    return a.device_bytes < b.device_bytes;
-  });
-  return without_needless(std::move(rows));
+  return Table(memory, inputs).rows();
 }
 
 }  // namespace underkeel::doctor

@@ -1,5 +1,7 @@
 #include "doctor/disk_cures.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "doctor/model_sizes.h"
@@ -28,32 +30,54 @@ bool fails_by_export(const io::SpaceNeed& need, std::int64_t free_bytes) {
   return io::needed_bytes(need) > free_bytes && io::needed_bytes(alone) <= free_bytes;
 }
 
-/// Fewer checkpoints, weights alone (with fewer, where it takes that); "" where neither fits.
-std::string cures_of(const io::SpaceNeed& need, std::int64_t free_bytes,
-                     const std::optional<WeightsOnly>& weights_only) {
-  std::string cures;
-  io::SpaceNeed fewer = need;
-  fewer.save_total_limit = io::largest_limit_that_fits(need, free_bytes);
-  if (fewer.save_total_limit > 0)
-    cures = fmt::format("save_total_limit: {} ({})", fewer.save_total_limit,
-                        size_text(io::needed_bytes(fewer)));
-  if (weights_only && weights_only->need.checkpoint_bytes < need.checkpoint_bytes) {
-    io::SpaceNeed narrow = weights_only->need;
-    std::string words = weights_only->words;
-    bool fits = io::needed_bytes(narrow) <= free_bytes;
-    if (!fits) {
-      narrow.save_total_limit = io::largest_limit_that_fits(narrow, free_bytes);
-      fits = narrow.save_total_limit > 0;
-      words += fmt::format(", save_total_limit: {}", narrow.save_total_limit);
+/// What fits, each with what it then needs: changes that leave a state to resume from, fewer checkpoints, the others; each
+/// with fewer checkpoints where it takes that. "" where nothing does.
+class Cures {
+ public:
+  Cures(const io::SpaceNeed& need, std::int64_t free_bytes) : need_(need), free_(free_bytes) {}
+
+  std::string of(const std::vector<DiskChange>& changes) {
+    for (const DiskChange& change : changes)
+      if (change.leaves_state && fits(change.need)) add(change, change.need);
+    io::SpaceNeed fewer = need_;
+    fewer.save_total_limit = io::largest_limit_that_fits(need_, free_);
+    if (fewer.save_total_limit > 0) add({}, fewer);
+    for (const DiskChange& change : changes) {
+      if (change.leaves_state && fits(change.need)) continue;
+      io::SpaceNeed need = change.need;
+      if (!fits(need)) need.save_total_limit = io::largest_limit_that_fits(need, free_);
+      // With a limit alone as many are kept.
+      const bool keeps_no_more =
+          change.leaves_state && need.save_total_limit <= fewer.save_total_limit;
+      if (fits(need) && !keeps_no_more) add(change, need);
     }
-    if (fits)
-      cures += fmt::format("{}{} ({}, @[disk.nothing-to-resume])", cures.empty() ? "" : "; ", words,
-                           size_text(io::needed_bytes(narrow)));
+    return std::move(text_);
   }
-  return cures;
-}
+
+ private:
+  bool fits(const io::SpaceNeed& need) const { return io::needed_bytes(need) <= free_; }
+  void add(const DiskChange& change, const io::SpaceNeed& need) {
+    std::string words = change.words;
+    if (need.save_total_limit != change.need.save_total_limit || words.empty())
+      words +=
+          fmt::format("{}save_total_limit: {}", words.empty() ? "" : ", ", need.save_total_limit);
+    text_ += fmt::format("{}{} ({}{})", text_.empty() ? "" : "; ", words,
+                         size_text(io::needed_bytes(need)),
+                         change.leaves_state ? "" : ", @[disk.nothing-to-resume]");
+  }
+
+  const io::SpaceNeed& need_;
+  std::int64_t free_;
+  std::string text_;
+};
 
 }  // namespace
+
+DiskChange final_model_alone(io::SpaceNeed need) {
+  need.save_count = 0;
+  need.is_least = false;
+  return {.need = need, .words = "save_strategy: \"no\"", .leaves_state = false};
+}
 
 std::int64_t exported_bytes(const Inputs& inputs) {
   if (!inputs.model || !inputs.exporting) return 0;
@@ -69,7 +93,7 @@ std::string disk_tail(const io::SpaceNeed& need) {
 
 DiskAnswer judge_disk(std::string_view engine, const io::SpaceNeed& need,
                       std::optional<std::int64_t> free_bytes,
-                      const std::optional<WeightsOnly>& weights_only) {
+                      const std::vector<DiskChange>& changes) {
   const std::int64_t needed = io::needed_bytes(need);
   DiskAnswer answer{.fits = !free_bytes || needed <= *free_bytes};
   const bool by_export = free_bytes && fails_by_export(need, *free_bytes);
@@ -80,8 +104,11 @@ DiskAnswer judge_disk(std::string_view engine, const io::SpaceNeed& need,
               : by_export   ? "disk-fails-by-export"
                             : subject + "-does-not-fit";
   answer.severity = answer.fits ? Severity::info : Severity::error;
-  const std::string cures = answer.fits ? std::string() : cures_of(need, *free_bytes, weights_only);
-  const std::string otherwise = by_export ? "@export.elsewhere" : "@disk.no-limit";
+  const std::string cures = answer.fits ? std::string() : Cures(need, *free_bytes).of(changes);
+  const std::string otherwise = by_export     ? "@export.elsewhere"
+                                : answer.fits ? std::string()
+                                              : fmt::format("@[disk.free] {}@[disk.or-elsewhere]",
+                                                            size_text(needed - *free_bytes));
   answer.slots = {
       {"needed", size_text(needed)},
       {"free", free_bytes ? capacity(*free_bytes) : "@unknown"},

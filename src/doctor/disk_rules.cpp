@@ -62,41 +62,69 @@ std::int64_t final_bytes(MemoryCase memory) {
   return static_cast<std::int64_t>(checkpoint_bytes(memory).total());
 }
 
-/// Under the Trainer, which has the key; at stage 3 it has to gather weights that it writes by themselves.
-std::optional<WeightsOnly> weights_only(const MemoryCase& memory, io::SpaceNeed need) {
-  if (!memory.under_trainer || memory.run.saves_model_only) return std::nullopt;
-  MemoryCase other = memory;
-  other.run.saves_model_only = true;
-  WeightsOnly only{.words = "save_only_model: true"};
-  if (memory.settings.stage == 3 && !memory.settings.gathers_on_save && !memory.run.is_lora) {
-    other.settings.gathers_on_save = true;
-    only.words += ", stage3_gather_16bit_weights_on_model_save: true";
-  }
-  need.checkpoint_bytes = static_cast<std::int64_t>(checkpoint_bytes(other).total());
-  need.export_bytes = final_bytes(other);
-  only.need = need;
-  return only;
+std::string words_of(const SavingChange& change) {
+  std::string words;
+  if (change.saving == Saving::weights_only) words = "save_only_model: true";
+  if (change.saving == Saving::nothing) words = "save_strategy: \"no\"";
+  if (change.gathers_weights)
+    words +=
+        fmt::format("{}stage3_gather_16bit_weights_on_model_save: true", words.empty() ? "" : ", ");
+  return words;
 }
 
 }  // namespace
 
-void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
-  const CheckpointBytes bytes = checkpoint_bytes(memory);
+io::SpaceNeed disk_need_of(const MemoryCase& memory, const Inputs& inputs) {
   const std::optional<std::int64_t> saves = save_count(memory.run);
   const std::int64_t limit = std::clamp(memory.run.save_total_limit, std::int64_t{0},
                                         static_cast<std::int64_t>(most_saves));
-  io::SpaceNeed need{.checkpoint_bytes = static_cast<std::int64_t>(bytes.total()),
-                     .save_total_limit = limit,
-                     .spared_count = memory.under_trainer && memory.run.keeps_best ? 1 : 0,
-                     .export_bytes = final_bytes(memory),
-                     .afterwards_bytes = exported_bytes(inputs)};
+  io::SpaceNeed need{
+      .checkpoint_bytes = static_cast<std::int64_t>(checkpoint_bytes(memory).total()),
+      .save_total_limit = limit,
+      .spared_count = memory.under_trainer && memory.run.keeps_best ? 1 : 0,
+      .export_bytes = final_bytes(memory),
+      .afterwards_bytes = exported_bytes(inputs)};
   // How many there will be is not always known, but the last step is saved.
   need.save_count = saves.value_or(io::most_at_once(need));
   need.is_least = !saves && limit == 0;
+  return need;
+}
+
+std::vector<SavingChange> saving_changes(const MemoryCase& memory) {
+  // The keys are the Trainer's; of adapters it writes no whole model.
+  if (!memory.under_trainer) return {};
+  const bool may_gather =
+      memory.settings.stage == 3 && !memory.settings.gathers_on_save && !memory.run.is_lora;
+  std::vector<SavingChange> changes;
+  if (may_gather) changes.push_back({.gathers_weights = true});
+  // The best checkpoint is read at the end, its state too.
+  if (memory.run.keeps_best || !memory.run.saves) return changes;
+  // Weights that are written by themselves have to be gathered at stage 3.
+  if (!memory.run.saves_model_only)
+    changes.push_back({.gathers_weights = may_gather, .saving = Saving::weights_only});
+  changes.push_back({.gathers_weights = may_gather, .saving = Saving::nothing});
+  return changes;
+}
+
+MemoryCase with_saving(MemoryCase memory, const SavingChange& change) {
+  if (change.gathers_weights) memory.settings.gathers_on_save = true;
+  if (change.saving == Saving::weights_only) memory.run.saves_model_only = true;
+  if (change.saving == Saving::nothing) memory.run.saves = false;
+  return memory;
+}
+
+void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
+  const CheckpointBytes bytes = checkpoint_bytes(memory);
+  const io::SpaceNeed need = disk_need_of(memory, inputs);
   if (io::needed_bytes(need) <= 0) return;
   std::optional<std::int64_t> free;
   if (inputs.machine) free = inputs.machine->out_free_bytes;
-  DiskAnswer answer = judge_disk("deepspeed", need, free, weights_only(memory, need));
+  std::vector<DiskChange> changes;
+  for (const SavingChange& change : saving_changes(memory))
+    changes.push_back({.need = disk_need_of(with_saving(memory, change), inputs),
+                       .words = words_of(change),
+                       .leaves_state = change.saving == Saving::as_it_is});
+  DiskAnswer answer = judge_disk("deepspeed", need, free, changes);
   if (need.is_least && answer.fits) {
     const std::int64_t last = need.export_bytes + need.afterwards_bytes;
     answer.id = "deepspeed-disk-unbounded";

@@ -51,17 +51,20 @@ void tell_epoch(const Inputs& inputs, const DataFigures& data, Diagnosis& diagno
   const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
   const std::string file = inputs.run ? inputs.run->file : "";
   const RunFacts run = inputs.run ? run_facts(inputs.run->root) : RunFacts{};
-  diagnosis.findings.push_back({.id = "data-epoch",
-                                .file = file,
-                                .key = "gradient_accumulation_steps",
-                                .slots = {{"micro_batches", count(data.micro_batches)},
-                                          {"micro", count(run.micro_batch)},
-                                          {"ranks", count(inputs.ranks.count)},
-                                          {"windows", count(data.windows)},
-                                          {"steps", count(run.accumulation_steps)},
-                                          {"last", count(data.last_window)},
-                                          {"filled", count(data.filled_samples)},
-                                          {"left_out", count(data.left_out_samples)}}});
+  diagnosis.findings.push_back(
+      {.id = "data-epoch",
+       .file = file,
+       .key = "gradient_accumulation_steps",
+       .slots = {{"micro_batches", count(data.micro_batches)},
+                 {"micro", count(run.micro_batch)},
+                 {"ranks", count(inputs.ranks.count)},
+                 {"windows", count(data.windows)},
+                 {"places", count(data.micro_batches * run.micro_batch * inputs.ranks.count)},
+                 {"samples", count(data.samples)},
+                 {"steps", count(run.accumulation_steps)},
+                 {"last", count(data.last_window)},
+                 {"filled", count(data.filled_samples)},
+                 {"left_out", count(data.left_out_samples)}}});
   if (data.untrained_windows == 0) return;
   diagnosis.findings.push_back(
       {.id = "data-windows-untrained",
@@ -248,7 +251,13 @@ bool tell_refused_zero(const Inputs& inputs, const std::vector<Finding>& of_keys
 /// What is offered against a lack of memory is taken only where nothing else stops the engine.
 void withhold_offers(Diagnosis& diagnosis, Engine engine) {
   const auto is_cured = [](const Finding& finding) {
-    return finding.id == "deepspeed-does-not-fit" || finding.id.starts_with("underkeel-offload") ||
+    // Rows are judged by what they write too.
+    const bool is_of_disk = finding.id == "deepspeed-disk-does-not-fit" ||
+                            finding.id == "underkeel-disk-does-not-fit" ||
+                            finding.id == "disk-fails-by-export" ||
+                            finding.id == "final-folder-does-not-fit";
+    return is_of_disk || finding.id == "deepspeed-does-not-fit" ||
+           finding.id.starts_with("underkeel-offload") ||
            (finding.id == "underkeel-cannot-yet" &&
             finding.key.find("offload") != std::string::npos) ||
            finding.id == "underkeel-does-not-fit" || finding.id == "underkeel-state-does-not-fit";
@@ -264,7 +273,7 @@ void withhold_offers(Diagnosis& diagnosis, Engine engine) {
   for (Finding& finding : diagnosis.findings)
     for (Slot& slot : finding.slots)
       if (finding.engine == engine && slot.name == "cure" && finding.id.ends_with("fit") &&
-          finding.id.find("disk") == std::string::npos)
+          finding.id.find("disk") == std::string::npos && finding.id != "final-folder-does-not-fit")
         slot.text = "@errors-first";
 }
 
@@ -332,7 +341,8 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
   if (inputs.deepspeed) {
     const std::vector<Finding> of_keys =
         check_keys({.config = *inputs.deepspeed,
-                    .auto_is_filled_in = inputs.run || inputs.accelerate || inputs.has_unread});
+                    .auto_is_filled_in = inputs.run || inputs.accelerate || inputs.has_unread,
+                    .is_compared = inputs.run.has_value()});
     inputs.zero_is_refused = tell_refused_zero(inputs, of_keys, findings);
     append(findings, of_keys);
     append(findings, check_config(inputs));

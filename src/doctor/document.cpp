@@ -478,6 +478,10 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
     document.text = text->substr(0, most_advice_bytes);
     tell_part(document, path, document.text.size(), "@part.beginning", findings);
   }
+  // A file that loaders know by its name alone.
+  if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping &&
+      document.file == "adapter_config.json")
+    document.kind = FileKind::adapter_config;
   if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping)
     tell(findings, "file-unrecognised", Severity::warning, document, {});
   return document;

@@ -227,6 +227,8 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
   for (const Error& problem : scan->problems)
     if (!tell_tied_entry(inputs, file_of(folder), problem, diagnosis))
       tell_broken(diagnosis, file_of(folder), problem);
+  if (!scan->adapter_files.empty())
+    check_adapters_beside(inputs, folder, scan->adapter_files, diagnosis);
   for (const std::string& warning : scan->warnings)
     tell(diagnosis, "weights-odd", Severity::warning, file_of(folder), "", {{"what", warning}});
   if (scan->problems.empty() && inputs.model)
@@ -376,6 +378,7 @@ class FolderLook {
     if (has_folder && !from_scratch)
       look_at_weights(inputs_.model_folder.string(), {.reads_values = false});
     check_stop_tokens(inputs_, diagnosis_);
+    check_adapter_config(question_, inputs_, diagnosis_);
     if (checkpoints_.empty()) tell_ranks_of_resume(question_, inputs_, diagnosis_);
   }
 

@@ -25,6 +25,11 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
                    Diagnosis& diagnosis, const WeightLook& look);
 void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::SafetensorsHeader& header,
                    const std::string& folder, Diagnosis& diagnosis);
+/// Of files of adapters beside a folder's weights: what either engine makes of the two.
+void check_adapters_beside(const Inputs& inputs, const std::string& folder,
+                           const std::vector<std::string>& names, Diagnosis& diagnosis);
+/// Of a config of adapters: what it lacks, and what they would be where it is given by itself.
+void check_adapter_config(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
 /// Whether DeepSpeed saved there: `latest`, a tag's folder, or the files themselves.
 bool holds_deepspeed_state(const std::string& folder);
 /// Which ranks' files are there, and whether as many ranks as would run can resume from them.

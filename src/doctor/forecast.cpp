@@ -1,6 +1,7 @@
 #include "doctor/forecast.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace underkeel::doctor {
 
@@ -72,6 +73,11 @@ bool is_no_slower(const Alternative& a, const Alternative& b) {
          place_rank(a.offload_param) <= place_rank(b.offload_param);
 }
 
+int resume_rank(const Alternative& row) {
+  return verdict_rank(row.resume.value_or(Verdict::runs)) +
+         (row.saving != Saving::as_it_is ? 3 : 0);
+}
+
 bool makes_needless(const Alternative& a, const Alternative& b) {
   const double nvme_a = a.nvme_bytes.value_or(0), nvme_b = b.nvme_bytes.value_or(0);
   const bool needs_no_more =
@@ -81,10 +87,18 @@ bool makes_needless(const Alternative& a, const Alternative& b) {
   const bool is_better = needs_less || a.changes < b.changes || !is_no_slower(b, a);
   return a.engine == b.engine && a.changes > 0 && a.changes <= b.changes &&
          verdict_rank(a.verdict) <= verdict_rank(b.verdict) && is_no_slower(a, b) &&
-         needs_no_more && is_better;
+         resume_rank(a) <= resume_rank(b) && needs_no_more && is_better;
 }
 
 }  // namespace
+
+bool costs_less_time(const Alternative& a, const Alternative& b) {
+  const auto cost = [](const Alternative& row) {
+    return std::tuple(place_rank(row.offload_optimizer), place_rank(row.offload_param),
+                      row.stage == 3, row.recomputes, -row.micro_batch, -row.evaluation_batch);
+  };
+  return cost(a) < cost(b);
+}
 
 std::vector<Alternative> without_needless(std::vector<Alternative> rows) {
   std::vector<Alternative> kept;

@@ -67,6 +67,9 @@ std::pair<double, double> term_range(const Forecast& forecast, Phase phase, Spac
 /// What the term is at most; 0 where there is none.
 double term_bytes(const Forecast& forecast, Phase phase, Space space, std::string_view name);
 
+/// What a row saves: as the run does, weights alone, or nothing before its end.
+enum class Saving { as_it_is, weights_only, nothing };
+
 /// One row of the table of what would cure it.
 struct Alternative {
   Engine engine = Engine::deepspeed;
@@ -87,8 +90,21 @@ struct Alternative {
   std::optional<double> device_least_bytes;
   std::optional<double> host_least_bytes;
   std::optional<double> nvme_bytes;  // of a node, at most
-  std::string words;                 // of our own engine: the overrides that make it
+  // What it writes, where the free disk is known.
+  std::optional<double> disk_bytes;
+  std::optional<double> disk_margin_bytes;
+  // Changes of what it writes, where it would not fit the disk without.
+  bool gathers_weights = false;       // stage3_gather_16bit_weights_on_model_save
+  std::int64_t save_total_limit = 0;  // 0: as it is
+  Saving saving = Saving::as_it_is;
+  // Of a run that goes on from a checkpoint of the row, in a node's host memory; none where its limit is not known.
+  std::optional<Verdict> resume;
+  double resume_host_bytes = 0;  // at most
+  std::string words;             // the overrides that make it
 };
+
+/// By what costs most first: offload, gathering at stage 3, recomputation, micro-batches, evaluations.
+bool costs_less_time(const Alternative& a, const Alternative& b);
 
 /// Without the rows that another one makes needless: one that is no slower in any setting that costs time, needs no more
 /// changes and no more memory, and is better in one of these.

@@ -217,9 +217,28 @@ class Checker {
                          .slots = {{"count", fmt::format("{}", auto_count_)}, {"keys", autos_}}});
   }
 
+  /// The HF Trainer compares these with its own arguments before it hands the config to DeepSpeed.
+  static bool is_compared_key(std::string_view key) {
+    constexpr std::string_view keys[] = {"gradient_accumulation_steps",
+                                         "gradient_clipping",
+                                         "optimizer.params.betas",
+                                         "optimizer.params.eps",
+                                         "optimizer.params.lr",
+                                         "optimizer.params.weight_decay",
+                                         "scheduler.params.warmup_max_lr",
+                                         "scheduler.params.warmup_num_steps",
+                                         "train_batch_size",
+                                         "train_micro_batch_size_per_gpu"};
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  }
+
   void tell_wrong_type(const Section& section, const KeyRule& rule, const spec::Entry& entry) {
     const Value& value = entry.value;
-    const Effect effect = effect_of_wrong_type(section, rule, value);
+    Effect effect = effect_of_wrong_type(section, rule, value);
+    const bool is_compared = section.reader != Reader::pydantic && question_.is_compared &&
+                             value.kind != ValueKind::number &&
+                             is_compared_key(join_key(section.name, entry.key));
+    if (is_compared) effect = {.does = "@does.trainer-stops", .severity = Severity::error};
     tell("value-wrong-type", effect.severity, section.name, entry,
          {{"found", spec::shown(value)},
           {"kind", fmt::format("@kind.{}", static_cast<int>(value.kind))},

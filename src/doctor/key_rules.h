@@ -12,6 +12,8 @@ struct KeyQuestion {
   const Document& config;
   /// The HF Trainer or accelerate fills in "auto" before DeepSpeed sees the file.
   bool auto_is_filled_in = true;
+  bool is_compared =
+      false;  // beside a run file, whose values the HF Trainer compares with those of the config
 };
 
 /// One finding for each key that is unknown, misplaced, misspelt, out of use, without effect, of a wrong

@@ -44,6 +44,15 @@ std::string words_of(const Alternative& row, const MemoryCase& memory) {
   if (row.evaluation_batch > 0 && row.evaluation_batch != memory.run.evaluation_batch)
     text += fmt::format(", per_device_eval_batch_size {}{}", row.evaluation_batch,
                         memory.run.keeps_logits ? ", eval_accumulation_steps 1" : "");
+  if (row.gathers_weights) text += ", stage3_gather_16bit_weights_on_model_save true";
+  if (row.saving == Saving::weights_only) text += ", save_only_model true";
+  if (row.saving == Saving::nothing) text += ", save_strategy \"no\"";
+  if (row.save_total_limit > 0) text += fmt::format(", save_total_limit {}", row.save_total_limit);
+  if (row.saving != Saving::as_it_is) text += " (@[disk.nothing-to-resume])";
+  // Of a run that was to be judged on a resume the verdict says it.
+  if (!memory.resumes && row.resume.value_or(Verdict::runs) != Verdict::runs)
+    text +=
+        fmt::format(" (@[row.resume-{}] {})", name_of(*row.resume), amount(row.resume_host_bytes));
   return text;
 }
 
@@ -188,8 +197,9 @@ void tell_resume(const MemoryCase& memory, const Forecast& forecast, const Tell&
     slots.push_back({"swap", amount(forecast.at(Phase::resume, Space::nvme)->low())});
     return tell("resume-copies-swap-files", Severity::info, Certainty::estimate, std::move(slots));
   }
-  const bool is_short = limit && holding.low() > *limit;
-  const bool may_be_short = limit && holding.high_without(rounding_term) > *limit;
+  const Verdict verdict = resume_verdict(memory, forecast).value_or(Verdict::runs);
+  const bool is_short = verdict == Verdict::fails;
+  const bool may_be_short = verdict != Verdict::runs;
   if (may_be_short) {
     slots.push_back({"most", amount(holding.high_without(rounding_term))});
     slots.push_back({"cure", cure_of_resume(memory, holding.high_without(rounding_term))});

@@ -1,4 +1,4 @@
-// Findings about memory that only some runs have: adapters, quantised bases, logits, exports, number formats.
+// Findings about memory that only some runs have: adapters, quantised bases, logits, number formats.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,6 @@ namespace {
 
 // The first GPUs that compute in bf16.
 constexpr double least_capability_for_bf16 = 8.0;
-constexpr double export_shard_bytes = 5e9;
 
 std::string limit_text(const std::optional<double>& bytes) {
   return bytes ? capacity(static_cast<std::int64_t>(*bytes)) : "@unknown";
@@ -319,12 +318,12 @@ class Particulars {
     if (inputs_.machine && inputs_.machine->compute_capability)
       capability = std::atof(inputs_.machine->compute_capability->c_str());
     const bool has_no_bf16 = capability && *capability < least_capability_for_bf16;
-    const double share =
-        s_.stage == 0 ? memory_.sizes.trainable : memory_.sizes.trainable / memory_.ranks;
     if (fp16 && memory_.model->stored_type == DType::bf16)
       tell("bf16-weights-in-fp16", Severity::warning, Certainty::bound, Engine::both,
-           {{"state_16", amount(2 * memory_.sizes.trainable + 14 * share)},
-            {"state_32", amount(4 * memory_.sizes.trainable + 12 * share)},
+           {{"state_16", amount(state_of_rank({2, 2, 12}).total())},
+            {"state_32", amount(state_of_rank({4, 4, 8}).total())},
+            // From stage 1 on DeepSpeed keeps a master copy of f32 weights too.
+            {"theirs_32", amount(state_of_rank({4, 4, s_.stage == 0 ? 8.0 : 12.0}).total())},
             {"advice", has_no_bf16  ? "@no-bf16-there"
                        : capability ? "@use-bf16"
                                     : "@use-bf16-if-there"}},
@@ -332,6 +331,39 @@ class Particulars {
     if (s_.is_bf16 && s_.is_16_bit && has_no_bf16)
       tell("no-bf16-on-this-gpu", Severity::error, Certainty::exact, Engine::both,
            {{"capability", *inputs_.machine->compute_capability}}, "bf16.enabled");
+  }
+
+  /// Bytes of a parameter.
+  struct ElementBytes {
+    double weight = 0, gradient = 0, optimizer = 0;
+  };
+  struct RankState {
+    double weights = 0, gradients = 0, optimizer = 0;
+    double total() const { return weights + gradients + optimizer; }
+  };
+  /// Split as the stage says, wherever it lies: the optimizer from 1 on, gradients from 2 on, weights and what is frozen
+  /// at 3.
+  RankState state_of_rank(const ElementBytes& bytes) const {
+    const double psi = memory_.sizes.trainable;
+    const double frozen = bytes.weight * (memory_.sizes.frozen - memory_.sizes.quantised) +
+                          quantised_bytes(memory_.run) * memory_.sizes.quantised;
+    const auto part = [&](int stage) { return s_.stage >= stage ? memory_.ranks : 1.0; };
+    return {.weights = (bytes.weight * psi + frozen) / part(3),
+            .gradients = bytes.gradient * psi / part(2),
+            .optimizer = bytes.optimizer * psi / part(1)};
+  }
+
+  /// What a node would page-lock of our layout on the host, against its limit; "" where that is not known.
+  std::string locked_text(const Holding& host) const {
+    if (!memory_.limits.page_locked || host.terms.empty()) return "";
+    const double nodes = memory_.ranks / memory_.ranks_on_node;
+    const Range locked{host.low() / nodes, host.high() / nodes};
+    const double limit = *memory_.limits.page_locked;
+    return fmt::format("@[layout.locked] {} @[layout.of-limit] {}@[layout.{}]", span_of(locked),
+                       capacity(static_cast<std::int64_t>(limit)),
+                       locked.high <= limit  ? "locks-fit"
+                       : locked.low <= limit ? "locks-may-not-fit"
+                                             : "locks-do-not-fit");
   }
 
   /// Our own layout, all there before the first step. Bytes a parameter: 2 for weights, 2 for gradients, 12 for state in
@@ -345,11 +377,9 @@ class Particulars {
                                                       : 4;
     const double state_bytes = is_pure ? 4 : s_.is_16_bit ? 12 : 8;
     const double psi = memory_.sizes.trainable;
-    const double share = psi / memory_.ranks;
     const double whole = weight_bytes * psi + base_;
-    const double weights = s_.stage == 3 ? whole / memory_.ranks : whole;
-    const double gradients = gradient_bytes * (s_.stage >= 2 ? share : psi);
-    const double state = state_bytes * (s_.stage >= 1 ? share : psi);
+    const auto [weights, gradients, state] =
+        state_of_rank({weight_bytes, gradient_bytes, state_bytes});
     const bool has_optimizer = s_.optimizer == Offload::none;
     const bool has_weights = s_.parameters == Offload::none;
     const auto layout = [&](bool moves_optimizer, bool moves_weights) {
@@ -389,6 +419,7 @@ class Particulars {
           {"nvme", nvme.terms.empty() ? std::string()
                                       : fmt::format("@[layout.and-nvme] {} ({})", said(nvme),
                                                     largest_terms(nvme, 3))},
+          {"locked", locked_text(host)},
           {"all", said(all)}});
     // The swap folder is one of each node.
     const double nodes = memory_.ranks / memory_.ranks_on_node;
@@ -412,72 +443,6 @@ class Particulars {
 
 void tell_particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
   Particulars(memory, diagnosis, inputs).tell_all();
-}
-
-namespace {
-
-/// Adapters alone are there to be merged; an export file may also copy a model that is whole.
-bool is_merge(const Inputs& inputs) {
-  if (!inputs.exporting) return true;
-  const spec::Value& root = inputs.exporting->root;
-  const std::string type = text_at(root, "finetuning_type").value_or("");
-  return value_at(root, "adapter_name_or_path") != nullptr || type == "lora" || type == "oft";
-}
-
-bool gives_adapter_weights(const Inputs& inputs) {
-  constexpr std::string_view weights = "adapter_model.safetensors";
-  return std::any_of(inputs.others.begin(), inputs.others.end(), [&](const Document& document) {
-    const std::filesystem::path path = document.path;
-    std::error_code status;
-    return path.filename() == weights || std::filesystem::exists(path / weights, status);
-  });
-}
-
-}  // namespace
-
-void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
-  if (!inputs.model || (!inputs.exporting && !inputs.adapter)) return;
-  if (!inputs.exporting && (inputs.run || inputs.deepspeed)) return;
-  // Adapters that are there are checked. That they are to be merged is taken from a machine that is described for it.
-  if (!inputs.exporting && !inputs.machine && gives_adapter_weights(inputs)) return;
-  const Limits limits = limits_of(question, inputs);
-  const ModelSizes sizes = sizes_of(*inputs.model);
-  const double whole = 2 * sizes.total();
-  std::optional<std::int64_t> free;
-  if (inputs.machine) free = inputs.machine->out_free_bytes;
-  const Document& document = inputs.exporting ? *inputs.exporting : *inputs.adapter;
-  double shard = export_shard_bytes;
-  if (inputs.exporting)
-    if (const auto size = number_at(inputs.exporting->root, "export_size"); size && *size > 0)
-      shard = *size * 1e9;
-  const bool is_full = free && whole > static_cast<double>(*free);
-  const bool merges = is_merge(inputs);
-  const std::vector<Slot> slots = {
-      {"whole", amount(whole)},
-      {"who", merges ? "@export.by-tensor" : "@export.ours"},
-      {"way", merges ? fmt::format("@[merge.elsewhere] {}", amount(whole)) : "@export.with-ours"},
-      {"free", free ? capacity(*free) : "@unknown"},
-      {"shard", amount(std::min(shard, whole))},
-      {"tensor", amount(2 * sizes.largest_tensor)},
-      {"limit", limit_text(limits.host)}};
-  const auto tell = [&](std::string_view id, Severity severity, Engine engine) {
-    diagnosis.findings.push_back({.id = std::string(id),
-                                  .severity = severity,
-                                  .certainty = Certainty::exact,
-                                  .engine = engine,
-                                  .file = document.file,
-                                  .slots = slots});
-  };
-  tell(is_full ? "export-fills-the-disk" : "export-sizes",
-       is_full ? Severity::error : Severity::info, Engine::both);
-  if (merges) tell("merge-not-built", Severity::error, Engine::underkeel);
-  if (!limits.host) return;
-  const bool whole_fails = whole > *limits.host;
-  tell(whole_fails ? "merge-holds-the-whole-model" : "merge-fits-whole",
-       whole_fails ? Severity::error : Severity::info, Engine::deepspeed);
-  if (inputs.run || inputs.deepspeed) return;
-  diagnosis.underkeel.verdict = is_full || merges ? Verdict::fails : Verdict::runs;
-  diagnosis.deepspeed.verdict = is_full || whole_fails ? Verdict::fails : Verdict::runs;
 }
 
 }  // namespace underkeel::doctor

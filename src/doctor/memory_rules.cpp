@@ -215,6 +215,16 @@ Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes)
   return is_sure ? Verdict::runs : Verdict::unknown;
 }
 
+std::optional<Verdict> resume_verdict(const MemoryCase& memory, const Forecast& forecast) {
+  const auto& holding = forecast.at(Phase::resume, Space::host);
+  if (!holding || !memory.limits.host) return std::nullopt;
+  const bool has_no_state = !memory.run.saves && !memory.resumes;
+  if (has_no_state || memory.settings.optimizer == Offload::nvme) return Verdict::runs;
+  if (holding->low() > *memory.limits.host) return Verdict::fails;
+  return holding->high_without(rounding_term) > *memory.limits.host ? Verdict::unknown
+                                                                    : Verdict::runs;
+}
+
 std::optional<Tightest> tightest_of(const Forecast& forecast, bool resumes, bool at_least) {
   std::optional<Tightest> tightest;
   double most = -1;

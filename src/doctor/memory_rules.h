@@ -7,6 +7,7 @@
 #include "doctor/deepspeed_memory.h"
 #include "doctor/doctor.h"
 #include "doctor/uncounted.h"
+#include "io/checkpoint_space.h"
 
 namespace underkeel::doctor {
 
@@ -60,6 +61,9 @@ Verdict verdict_of(const Forecast& forecast, const Limits& limits, bool resumes)
 /// What is held at least, whatever is not counted: what of the forecast is a bound from below.
 Forecast least_of(const Forecast& forecast, const MemoryCase& memory);
 
+/// Whether a run that goes on from a checkpoint of this one fits the host of a node; none where its limit is not known.
+std::optional<Verdict> resume_verdict(const MemoryCase& memory, const Forecast& forecast);
+
 /// The space and phase that come nearest to their limit or go furthest beyond it, by what is held at least or at most.
 struct Tightest {
   Phase phase = Phase::step;
@@ -93,6 +97,16 @@ std::vector<Alternative> deepspeed_alternatives(const MemoryCase& memory, const 
 void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
 void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
 void tell_particulars(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
+/// What a DeepSpeed run writes of its disk.
+io::SpaceNeed disk_need_of(const MemoryCase& memory, const Inputs& inputs);
+/// A change of what is saved, which may take less of the disk.
+struct SavingChange {
+  bool gathers_weights = false;  // stage3_gather_16bit_weights_on_model_save
+  Saving saving = Saving::as_it_is;
+};
+/// Those that the run may make, the smallest first.
+std::vector<SavingChange> saving_changes(const MemoryCase& memory);
+MemoryCase with_saving(MemoryCase memory, const SavingChange& change);
 /// Of one checkpoint and of those that stand at once, against the free disk where it is known.
 void tell_disk(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs);
 void tell_exports(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "doctor/document.h"
 #include "planner/few_layers.h"
 #include "planner/settings.h"
@@ -41,6 +42,17 @@ struct Candidate {
   planner::Settings settings;
   int changes;
 };
+
+/// The smallest change first, among equals what costs least time, then what leaves most room.
+void put_in_order(std::vector<Candidate>& candidates, const spec::RunConfig& run) {
+  const auto order = [&](const Candidate& each) {
+    const planner::Settings& settings = each.settings;
+    return std::tuple(each.changes, settings.stage == 3, settings.recompute != run.recompute,
+                      -settings.micro_batch, -settings.evaluation_batch, -settings.stage);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
+}
 
 std::vector<std::string> words_without_offload(const ConfigWords& config, int stage) {
   std::vector<std::string> words;
@@ -76,8 +88,7 @@ std::vector<Candidate> candidates_of(const spec::RunConfig& run, std::int64_t ra
       }
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.changes < b.changes; });
+  put_in_order(all, run);
   return all;
 }
 
@@ -149,20 +160,36 @@ bool evaluation_is_short(const plan::Plan& plan, const planner::Room& room) {
                                           plan::MemorySpace::device) > budget->size_bytes;
 }
 
-/// `candidates` with evaluations of one sequence at a time, first among those of as many changes. At the stage of `planned`,
+/// The largest evaluation by halving of the given one that is likely to fit: what it holds besides the state grows with it.
+std::int64_t likely_evaluation(const plan::Plan& plan, const planner::Room& room,
+                               std::int64_t given) {
+  const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device);
+  const auto bytes = [&](render::Phase phase) {
+    return static_cast<double>(render::bytes_of_phase(plan, phase, plan::MemorySpace::device));
+  };
+  const double state = bytes(render::Phase::load);
+  const double each = (bytes(render::Phase::evaluate) - state) / static_cast<double>(given);
+  std::int64_t batch = given / 2;
+  while (batch > 1 && budget &&
+         state + each * static_cast<double>(batch) > static_cast<double>(budget->size_bytes))
+    batch /= 2;
+  return std::max<std::int64_t>(1, batch);
+}
+
+/// `candidates` with evaluations of `batch` sequences at a time, among those of as many changes. At the stage of `planned`,
 /// whose evaluation was too large, it is so whatever a step holds.
 std::vector<Candidate> with_small_evaluations(std::span<const Candidate> candidates,
-                                              const Candidate& planned) {
+                                              const Candidate& planned, std::int64_t batch,
+                                              const spec::RunConfig& run) {
   std::vector<Candidate> all;
   for (Candidate small : candidates) {
-    small.settings.evaluation_batch = 1;
+    small.settings.evaluation_batch = batch;
     ++small.changes;
     all.push_back(small);
   }
   for (const Candidate& given : candidates)
     if (given.settings.stage > planned.settings.stage) all.push_back(given);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.changes < b.changes; });
+  put_in_order(all, run);
   return all;
 }
 
@@ -216,6 +243,14 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
   std::vector<Candidate> candidates =
       candidates_of(question.run, question.placement.world_size, config);
   std::size_t next = 0;
+  // Where a smaller evaluation was not as likely to fit as it seemed.
+  const auto try_least_evaluation = [&](const Candidate& tried) {
+    const std::int64_t batch = tried.settings.evaluation_batch;
+    if (batch <= 1 || batch == question.run.evaluation.batch_size) return;
+    Candidate least = tried;
+    least.settings.evaluation_batch = 1;
+    candidates.insert(candidates.begin() + static_cast<std::ptrdiff_t>(next), least);
+  };
   while (next < candidates.size() && rows.size() < most_rows) {
     const Candidate candidate = candidates[next++];
     const planner::Settings& settings = candidate.settings;
@@ -249,16 +284,21 @@ std::vector<Alternative> own_alternatives(const planner::FitQuestion& question,
       if (const auto sizes = estimates.too_large(changed)) {
         take_plan(*sizes, room, row);
         rows.push_back(std::move(row));
+        try_least_evaluation(candidate);
         continue;
       }
     if (plans++ == plans_within(most_plans, question.model)) break;
     const plan::Plan plan = planner::make_plan_on(changed);
     take_plan(plan, room, row);
     rows.push_back(std::move(row));
-    if (plans == 1 && settings.evaluation_batch > 1 && evaluation_is_short(plan, room)) {
+    if (settings.evaluation_batch <= 1 || !evaluation_is_short(plan, room)) continue;
+    if (plans == 1) {
       const std::span<const Candidate> rest = std::span(candidates).subspan(next - 1);
-      candidates = with_small_evaluations(rest, candidate);
+      candidates = with_small_evaluations(
+          rest, candidate, likely_evaluation(plan, room, settings.evaluation_batch), question.run);
       next = 0;
+    } else {
+      try_least_evaluation(candidate);
     }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Alternative& a, const Alternative& b) {
@@ -289,10 +329,12 @@ std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
     settings.accumulation = of_rank / settings.micro_batch;
     for (const spec::Recompute level : levels_of(run)) {
       settings.recompute = level;
-      std::vector<std::string> words =
+      const std::vector<std::string> words =
           words_of(run, settings, words_without_offload(config, 3), config);
-      words.push_back(fmt::format("underkeel.ranks={}", ranks));
-      const auto changed = read(words, ranks);
+      // A key of the run file would count the ranks of now.
+      std::vector<std::string> all = words;
+      all.push_back(fmt::format("underkeel.ranks={}", ranks));
+      const auto changed = read(all, ranks);
       if (!changed) return std::nullopt;
       const planner::FitQuestion on_more{.model = question.model,
                                          .run = *changed,
@@ -313,6 +355,20 @@ std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
     }
   }
   return std::nullopt;
+}
+
+std::string place_of_nodes(const spec::HardwareSpec& machine, std::int64_t nodes,
+                           const std::string& file) {
+  if (nodes <= machine.nodes) return "";
+  std::string keys = fmt::format("@[nodes.on] {} @[nodes.such] nodes: {}", nodes, nodes);
+  if (!file.empty()) return fmt::format("{} @[nodes.in] {}@[nodes.and] ", keys, file);
+  const auto gib = [](std::int64_t bytes) {
+    return fmt::format("{:.6g}", static_cast<double>(bytes) / static_cast<double>(gibibyte));
+  };
+  keys += fmt::format(", gpus_per_node: {}", machine.gpus_per_node);
+  if (machine.gpu_mem_bytes > 0) keys += ", gpu_mem_gib: " + gib(machine.gpu_mem_bytes);
+  if (machine.host_ram_bytes > 0) keys += ", host_ram_gib: " + gib(machine.host_ram_bytes);
+  return fmt::format("{} @[nodes.in] hardware.yaml (--hardware)@[nodes.and] ", keys);
 }
 
 }  // namespace underkeel::doctor

@@ -43,11 +43,16 @@ struct EnoughRanks {
   std::int64_t device_bytes = 0;   // of a rank, planned
   std::int64_t allowed_bytes = 0;  // of the space that is nearest to its budget; 0: nobody said
   std::int64_t global_batch = 0;   // grows where the ranks are more than its sequences
-  std::vector<std::string> words;
+  std::vector<std::string> words;  // besides the number of ranks
 };
 /// None where even `most_ranks` are too few.
 std::optional<EnoughRanks> enough_ranks(const planner::FitQuestion& question,
                                         const ConfigWords& config, const ReadRun& read);
+
+/// More ranks than a machine has are refused unless its nodes are more too: what says so, in `file` or, where there is none,
+/// in one that describes such nodes; in words that a finding may hold. "" where the nodes are there.
+std::string place_of_nodes(const spec::HardwareSpec& machine, std::int64_t nodes,
+                           const std::string& file);
 
 /// Bytes of weights, gradients and optimizer on one rank: less than any plan takes.
 double least_state_bytes(const planner::FitQuestion& question, int stage);

@@ -1,7 +1,6 @@
 #include "doctor/own_engine.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 #include "planner/planner.h"
 #include "render/render.h"
 #include "spec/examine_run.h"
+#include "tensor/shard.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -163,15 +163,15 @@ class OwnEngine {
       append_alternatives(question);
       if (!has_offer()) tell_enough_ranks(question);
     }
-    const bool is_gpu = question.machine.gpus_per_node > 0;
-    if (!is_gpu && least_state_bytes(question, run.zero.stage) > state_limit(question)) return;
+    if (question.machine.gpus_per_node == 0 &&
+        least_state_bytes(question, run.zero.stage) > state_limit(question))
+      return;
     const plan::Plan plan = planner::make_plan_on(question);
     const planner::Room room = planner::room_of(run, question.machine, question.placement);
     if (planner::shortage_of(plan, room)) return;
-    const bool is_one = problems.all().size() == 1;
-    tell_host(plan, room,
+    tell_host(plan, room, question,
               {{"keys", keys},
-               {"which", is_one ? "@not-built.one" : "@not-built.several"},
+               {"which", problems.all().size() == 1 ? "@not-built.one" : "@not-built.several"},
                {"stage", fmt::format("{}", static_cast<int>(run.zero.stage))},
                {"device", device_text(plan, room)}});
   }
@@ -204,7 +204,6 @@ class OwnEngine {
     static const Value empty;
     return inputs_.deepspeed ? inputs_.deepspeed->root : empty;
   }
-
   /// Offload would take the optimizer off the device, and is not built: how many ranks do without it.
   void tell_enough_ranks(const planner::FitQuestion& question) {
     const auto enough = enough_ranks(question, config_words(config()), reader());
@@ -213,9 +212,15 @@ class OwnEngine {
     const double share = question.run.zero.stage >= 1
                              ? psi / static_cast<double>(question.placement.world_size)
                              : psi;
-    if (!enough)
+    const auto disk = own_disk(inputs_, question.run, disk_need_);
+    if (!enough || (disk && !disk->fits()))
       return tell("underkeel-offload-not-built", Severity::info, "",
                   {{"freed", amount(element * share)}});
+    std::vector<std::string> words = enough->words;
+    if (disk) words.insert(words.end(), disk->words.begin(), disk->words.end());
+    // The flag holds over the key.
+    words.push_back(
+        fmt::format("{}{}", question_.ranks ? "--ranks " : "underkeel.ranks=", enough->ranks));
     tell("underkeel-enough-ranks", Severity::info, "",
          {{"freed", amount(element * share)},
           {"ranks", fmt::format("{}", enough->ranks)},
@@ -223,24 +228,21 @@ class OwnEngine {
           {"device", size_text(enough->device_bytes)},
           {"allowed", enough->allowed_bytes > 0 ? capacity(enough->allowed_bytes) : "@unknown"},
           {"batch", fmt::format("{}", enough->global_batch)},
-          {"place", place_of_ranks(enough->nodes)},
-          {"words", fmt::format("{}", fmt::join(enough->words, " "))}});
-  }
-
-  /// More ranks than the described machine has are refused unless its nodes are more too. "" where there is no description.
-  std::string place_of_ranks(std::int64_t nodes) const {
-    if (!inputs_.machine || nodes <= inputs_.machine->nodes) return "";
-    return fmt::format("@[nodes.on] {} @[nodes.such] {} @[nodes.in-file] ", nodes, nodes);
+          {"place", place_of_nodes(question.machine, enough->nodes,
+                                   inputs_.machine ? inputs_.machine_file : std::string())},
+          {"words", fmt::format("{}", fmt::join(words, " "))}});
   }
 
   /// Arenas are taken before the weights are read and kept to the end: no phase needs more than another. `rest` says which
   /// run it is, where the one that was given is refused.
-  void tell_host(const plan::Plan& plan, const planner::Room& room, std::vector<Slot> rest) {
+  void tell_host(const plan::Plan& plan, const planner::Room& room,
+                 const planner::FitQuestion& question, std::vector<Slot> rest) {
     const std::int64_t needed = planner::needed_bytes(plan, room, std::nullopt);
     const std::int64_t outside = plan.overhead_bytes * planner::process_count(room.placement);
     std::vector<Slot> slots = {{"host", size_text(needed)},
                                {"arenas", size_text(needed - outside)},
                                {"processes", size_text(outside)},
+                               {"of_rank", size_text(planner::further_rank_bytes(question))},
                                {"ring", size_text(staging_bytes(plan))}};
     const bool is_whole = rest.empty();
     std::move(rest.begin(), rest.end(), std::back_inserter(slots));
@@ -290,8 +292,11 @@ class OwnEngine {
   }
 
   void append_alternatives(const planner::FitQuestion& question) {
-    for (Alternative& row : own_alternatives(question, config_words(config()), reader()))
+    const auto disk = own_disk(inputs_, question.run, disk_need_);
+    for (Alternative& row : own_alternatives(question, config_words(config()), reader())) {
+      if (disk) take_disk(*disk, row);
       diagnosis_.alternatives.push_back(std::move(row));
+    }
   }
 
   /// A model whose state alone is beyond what CPU ranks have is not planned: that takes longer than an answer may.
@@ -357,7 +362,7 @@ class OwnEngine {
       tell(only_long_ones_fail ? "underkeel-lengths-not-known" : "underkeel-does-not-fit",
            only_long_ones_fail ? Severity::warning : Severity::error, "", std::move(slots));
     }
-    tell_host(plan, room, {});
+    tell_host(plan, room, question, {});
     if (auto communication = tell_communication(plan, file_name()))
       diagnosis_.findings.push_back(std::move(*communication));
     tell_pieces(plan, run);
@@ -386,7 +391,7 @@ class OwnEngine {
   }
   static std::string size_text(std::int64_t bytes) { return amount(static_cast<double>(bytes)); }
 
-  /// Logits never exist whole: how much of them does, beside what they would be.
+  /// Logits never exist whole: how much of them does.
   void tell_pieces(const plan::Plan& plan, const spec::RunConfig& run) {
     const auto piece = [&](std::string_view prefix) {
       std::int64_t most = 0;
@@ -422,6 +427,7 @@ class OwnEngine {
     };
     tell("underkeel-resume", Severity::info, "",
          {{"read", amount(read)},
+          {"block", fmt::format("{}", shard_alignment_elements)},
           {"all", amount(all)},
           {"mean", amount(all / static_cast<double>(plan.world_size))},
           {"ranks", fmt::format("{}", plan.world_size)},
@@ -443,16 +449,13 @@ class OwnEngine {
             {"cure", cure}};
   }
 
-  /// Of the arena, at its fullest moment: what lies between buffers, to the end of the last one.
-  static std::int64_t gap_bytes(const plan::Plan& plan, plan::MemorySpace space) {
-    const auto peak = render::peak_of(plan, space);
-    return peak ? peak->peak_bytes - render::largest_peak(plan, space)->size_bytes : 0;
-  }
-
-  /// "" where the figures do not tell them apart.
+  /// What lies between buffers at the arena's fullest moment; "" where the figures do not tell it apart.
   static std::string gaps_text(const plan::Plan& plan) {
-    const std::int64_t all = plan.layout.size_bytes[index(plan::MemorySpace::device)];
-    const std::int64_t gaps = gap_bytes(plan, plan::MemorySpace::device);
+    constexpr auto device = plan::MemorySpace::device;
+    const auto peak = render::peak_of(plan, device);
+    const std::int64_t gaps =
+        peak ? peak->peak_bytes - render::largest_peak(plan, device)->size_bytes : 0;
+    const std::int64_t all = plan.layout.size_bytes[index(device)];
     if (size_text(all) == size_text(all - gaps)) return "";
     return fmt::format(" (@[gaps.buffers] {}, @[term.gaps] {})", size_text(all - gaps),
                        size_text(gaps));

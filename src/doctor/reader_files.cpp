@@ -188,8 +188,8 @@ constexpr std::array sentences = {
          "files",
          "请用 PEFT（merge_and_unload）合并，机器内存须放得下整个基座（16 位每个参数 2 字节）；"
          "若只要基座，请给出没有适配器文件的文件夹"},
-    Text{"{} is not used: train, generate and export refuse a folder with adapters",
-         "{} 未被使用：train、generate 和 export 会拒绝带适配器的文件夹"},
+    Text{"{} lies beside the weights: train, generate and export refuse a folder with adapters",
+         "{} 与权重放在一起：train、generate 和 export 会拒绝带适配器的文件夹"},
     Text{"no weights in the folder", "文件夹中没有权重"},
     Text{"also in {}: {}", "也在 {} 中：{}"},
     Text{"keep one of them: nothing tells which is right", "只保留其中一个：无法判断哪个正确"},

@@ -74,6 +74,11 @@ Json alternative_of(const Alternative& row) {
           {"host_margin_bytes", bytes_or_null(row.host_margin_bytes)},
           {"host_least_bytes", bytes_or_null(row.host_least_bytes)},
           {"nvme_bytes", bytes_or_null(row.nvme_bytes)},
+          {"disk_bytes", bytes_or_null(row.disk_bytes)},
+          {"disk_margin_bytes", bytes_or_null(row.disk_margin_bytes)},
+          {"resume", row.resume ? Json(name_of(*row.resume)) : Json()},
+          {"resume_host_bytes", row.resume ? Json(whole_bytes(row.resume_host_bytes)) : Json()},
+          {"keeps_state", row.saving == Saving::as_it_is},
           {"words", row.words}};
 }
 
@@ -124,13 +129,22 @@ std::string row_of(const Alternative& row, bool has_margins, Language language) 
   };
   add_range("device", row.device_least_bytes, row.device_bytes);
   add_range("host", row.host_least_bytes, row.host_bytes);
-  return fmt::format(
-      "  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9}{} {:>9}{}  {}{}{}\n", row.stage,
-      row.offload_optimizer, row.offload_param,
-      phrase(row.recomputes ? "table.yes" : "table.no", language), row.micro_batch,
-      row.accumulation_steps, amount(row.device_bytes), margin(row.device_margin_bytes),
-      amount(row.host_bytes), margin(row.host_margin_bytes),
-      row.nvme_bytes ? fmt::format("nvme {}  ", amount(*row.nvme_bytes)) : "", ranges, row.words);
+  std::string marks;
+  if (row.nvme_bytes) marks += fmt::format("nvme {}  ", amount(*row.nvme_bytes));
+  if (row.gathers_weights || row.save_total_limit > 0 || row.saving != Saving::as_it_is)
+    marks += fmt::format("{} {}  ", phrase("row.disk", language), amount(*row.disk_bytes));
+  if (row.saving != Saving::as_it_is)
+    marks += fmt::format("{}  ", phrase("disk.nothing-to-resume", language));
+  else if (row.resume.value_or(Verdict::runs) != Verdict::runs)
+    marks +=
+        fmt::format("{} {}  ", phrase(fmt::format("row.resume-{}", name_of(*row.resume)), language),
+                    amount(row.resume_host_bytes));
+  return fmt::format("  {:10} {:7} {:7} {:9} {:>5} x {:<5} {:>9}{} {:>9}{}  {}{}{}\n", row.stage,
+                     row.offload_optimizer, row.offload_param,
+                     phrase(row.recomputes ? "table.yes" : "table.no", language), row.micro_batch,
+                     row.accumulation_steps, amount(row.device_bytes),
+                     margin(row.device_margin_bytes), amount(row.host_bytes),
+                     margin(row.host_margin_bytes), marks, ranges, row.words);
 }
 
 /// The rows that run, of one engine, the smallest change first, five at most; where none runs those of which nobody can

@@ -103,6 +103,7 @@ constexpr Counted counted[] = {
     {"ranks", "rank"},
     {"packs", "pack"},
     {"positions", "position"},
+    {"places", "place"},
     {"texts", "text"},
     {"blocks", "block"},
     {"GPUs", "GPU"},

@@ -402,24 +402,29 @@ constexpr std::array wordings = {
     Wording{"underkeel-host",
             {"host memory of a node: {host} while loading, in steps, during and after a save and "
              "on a resume alike: {arenas} of arenas, taken before the weights are read and kept to "
-             "the end, and {processes} for the processes; what is read or written passes through "
-             "{ring} of staging a rank",
+             "the end, and {processes} for the processes (a bound for drivers, libraries and "
+             "threads: each further rank on the node adds {of_rank}); what is read or written "
+             "passes through {ring} of staging a rank",
              "每节点主机内存：加载、训练、保存期间与之后、恢复时都是 {host}：其中 {arenas} "
-             "在读权重之前一次占用并保留到最后，{processes} 用于进程本身；读写都经过每个 rank "
-             "{ring} 的中转缓冲"},
+             "在读权重之前一次占用并保留到最后，{processes} "
+             "用于进程本身（驱动、库与线程的上限：节点上每多一个 "
+             "rank 增加 {of_rank}）；读写都经过每个 rank {ring} 的中转缓冲"},
             {}},
-    Wording{"underkeel-host-without",
-            {"without {keys}, {which}, this run would be a full fine-tune at stage {stage} without "
-             "offload: {device}host memory of a node {host} while loading, in steps, during and "
-             "after a save and on a resume alike: {arenas} of "
-             "arenas, taken before the weights are read and kept to the end, and {processes} for "
-             "the processes; what is read or written passes through {ring} of staging a rank",
-             "若去掉{which} {keys}，本训练将是 stage "
-             "{stage}、不卸载的全参数微调：{device}"
-             "每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
-             "{host}：其中 {arenas} 在读权重之前一次占用并保留到最后，{processes} "
-             "用于进程本身；读写都经过每个 rank {ring} 的中转缓冲"},
-            {}},
+    Wording{
+        "underkeel-host-without",
+        {"without {keys}, {which}, this run would be a full fine-tune at stage {stage} without "
+         "offload: {device}host memory of a node {host} while loading, in steps, during and "
+         "after a save and on a resume alike: {arenas} of "
+         "arenas, taken before the weights are read and kept to the end, and {processes} for "
+         "the processes (a bound for drivers, libraries and threads: each further rank on the "
+         "node adds {of_rank}); what is read or written passes through {ring} of staging a rank",
+         "若去掉{which} {keys}，本训练将是 stage "
+         "{stage}、不卸载的全参数微调：{device}"
+         "每节点主机内存在加载、训练、保存期间与之后、恢复时都是 "
+         "{host}：其中 {arenas} 在读权重之前一次占用并保留到最后，{processes} "
+         "用于进程本身（驱动、库与线程的上限：节点上每多一个 rank 增加 "
+         "{of_rank}）；读写都经过每个 rank {ring} 的中转缓冲"},
+        {}},
     Wording{"underkeel-enough-ranks",
             {"offload of the optimizer would take {freed} off a rank's device, and is not built "
              "yet; {ranks} ranks at stage 3 ({nodes} nodes of this kind) do without it: {device} "
@@ -446,12 +451,16 @@ constexpr std::array wordings = {
          "行）"},
         {}},
     Wording{"underkeel-resume",
-            {"on a resume a rank reads at most {read} of the state, its own share in whole blocks "
-             "({ranks} ranks read {all} together, {mean} each on average), through {ring} of "
-             "staging that a fresh run has too; device peak of the resume {resume}, of a step "
+            {"on a resume a rank reads at most {read} of the state, its own share ({ranks} ranks "
+             "read {all} together, {mean} each on average; a share is whole blocks of {block} "
+             "elements of a tensor, so of small tensors one rank has more than another), through "
+             "{ring} of staging that a fresh run has too; device peak of the resume {resume}, of a "
+             "step "
              "{step}; any number of ranks may resume",
-             "恢复时每个 rank 至多读取 {read} 状态，即按整块切分的自己一份（{ranks} 个 rank 共读取 "
-             "{all}，平均每个 {mean}），经过全新运行也有的 {ring} 暂存；恢复的设备峰值 "
+             "恢复时每个 rank 至多读取 {read} 状态，即自己的一份（{ranks} 个 rank 共读取 "
+             "{all}，平均每个 {mean}；一份由张量中 {block} "
+             "个元素的整块组成，张量小时各 rank 多少不一），经过全新运行也有的 {ring} "
+             "暂存；恢复的设备峰值 "
              "{resume}，一步的峰值 {step}；可用任意 rank 数恢复"},
             {}},
     Wording{"underkeel-state-does-not-fit",

@@ -72,8 +72,7 @@ constexpr std::array wordings = {
             {"the model that is saved at the end does not fit the disk: {needed} needed, {free} "
              "free",
              "磁盘放不下最后保存的模型：需要 {needed}，可用 {free}"},
-            {"free the disk, or give an output_dir on another one",
-             "腾出磁盘，或把 output_dir 放到另一块磁盘"}},
+            {"{cure}", "{cure}"}},
     Wording{"export-sizes",
             {"an export reads and writes {whole} in 16 bit (free: {free}); {who} one shard of "
              "{shard} and one tensor of {tensor} at most, and no device memory (host memory: "
@@ -121,9 +120,10 @@ constexpr std::array parts = {
     Phrase{"disk.of-them", {" of them", " 个"}},
     Phrase{"disk.and-final", {" and the final folder of", "，加最终文件夹"}},
     Phrase{"disk.and-export", {" and the exported model of", "，加导出的模型"}},
-    Phrase{"disk.no-limit",
-           {"free the disk, save less often, or save weights only",
-            "腾出磁盘、减少保存次数，或只保存权重"}},
+    Phrase{"disk.free", {"free at least", "至少再腾出"}},
+    Phrase{"disk.or-elsewhere",
+           {" of the disk, or give an output_dir on another one",
+            " 磁盘空间，或把 output_dir 放到另一块磁盘"}},
     Phrase{"export.elsewhere",
            {"export to another disk, or after the checkpoints are gone",
             "导出到另一块磁盘，或先删除检查点再导出"}},

@@ -74,6 +74,58 @@ constexpr std::array wordings = {
              "其中没有适配器权重：缺少 adapter_model.safetensors"},
             {"copy the file here, or take the adapter of a checkpoint",
              "请把该文件复制到这里，或使用检查点中的适配器"}},
+    Wording{"adapters-beside-weights",
+            {"adapters lie beside the weights ({files}): train, plan, generate and export refuse "
+             "the folder, since merging adapters into their base is not built yet",
+             "适配器与权重放在一起（{files}）：train、plan、generate 和 export "
+             "会拒绝这个文件夹，因为尚未实现把适配器合并进基座"},
+            {"merge them with PEFT (merge_and_unload), or, for the base alone, give a folder "
+             "without adapter files",
+             "请用 PEFT（merge_and_unload）合并；若只要基座，请给出没有适配器文件的文件夹"}},
+    Wording{
+        "adapters-on-weights",
+        {"adapters lie beside the weights ({files}): where PEFT is installed, transformers puts "
+         "them on top of what it loads from here; older versions load the base that "
+         "base_model_name_or_path names in place of these weights",
+         "适配器与权重放在一起（{files}）：装有 PEFT 时，transformers "
+         "会把适配器加到从这里加载的模型上；"
+         "旧版本加载的是 base_model_name_or_path 指定的基座，而不是这里的权重"},
+        {"merge them (merge_and_unload), or move them to a folder of their own",
+         "请合并（merge_and_unload），或把它们移到单独的文件夹"}},
+    Wording{"adapters-without-weights",
+            {"beside the weights there is {files} without adapter_model.safetensors: where PEFT is "
+             "installed, transformers looks for the adapters when it loads the folder, and stops",
+             "{files} 与权重放在一起，却没有 adapter_model.safetensors：装有 PEFT 时，transformers "
+             "加载该文件夹会寻找适配器，并因此停止"},
+            {"remove it, or add the adapters' weights", "请删除它，或补上适配器的权重"}},
+    Wording{"adapters-without-config",
+            {"beside the weights there are adapters ({files}) without adapter_config.json: "
+             "transformers does not look at them and loads the weights alone",
+             "权重旁边有适配器（{files}），却没有 "
+             "adapter_config.json：transformers 不会读取它们，只加载权重"},
+            {}},
+    Wording{"adapter-config-without-type",
+            {"it names no peft_type: PEFT cannot tell what kind of adapters they are",
+             "没有 peft_type：PEFT 无法得知适配器的种类"},
+            {"take the file that PEFT wrote (\"peft_type\": \"LORA\")",
+             "请使用 PEFT 写出的文件（\"peft_type\": \"LORA\"）"}},
+    Wording{"adapter-config-alone",
+            {"adapters of rank {rank} (lora_alpha {alpha}) for {targets}, on {base}; their weights "
+             "and the sizes of their base are not here",
+             "秩 {rank} 的适配器（lora_alpha {alpha}），作用于 "
+             "{targets}，基座为 {base}；这里没有它们的权重，也不知道基座的大小"},
+            {"give adapter_model.safetensors and the base's config.json",
+             "请给出 adapter_model.safetensors 和基座的 config.json"}},
+    Wording{"adapter-config-of-model",
+            {"adapters of rank {rank} (lora_alpha {alpha}) for {targets}, on {base}: {count} "
+             "parameters in {tensors} tensors, {size_16} in 16 bit or {size_32} in 32 bit; their "
+             "weights are not here",
+             "秩 {rank} 的适配器（lora_alpha {alpha}），作用于 {targets}，基座为 {base}：{count} "
+             "个参数，{tensors} 个张量，16 位 {size_16} 或 32 位 {size_32}；这里没有它们的权重"},
+            {"give adapter_model.safetensors to have it checked; a merge holds the whole base, "
+             "{whole} in 16 bit, and is judged beside a machine (--hardware)",
+             "请给出 adapter_model.safetensors 以便检查；合并要放下整个基座，16 位为 "
+             "{whole}，给出机器（--hardware）时会判断"}},
     Wording{"adapter-is-empty",
             {"the adapter file ({bytes} bytes) holds no tensor",
              "适配器文件（{bytes} 字节）不含任何张量"},
@@ -294,11 +346,12 @@ constexpr std::array wordings = {
             {}},
     Wording{"data-epoch",
             {"an epoch: {micro_batches} batches of {micro} on each of {ranks} ranks, in "
-             "{windows} windows (updates) of {steps}, the last from {last}; samples that come "
-             "twice to fill the ranks: {filled}, left out: {left_out}",
+             "{windows} windows (updates) of {steps}, the last from {last}: {places} places for "
+             "{samples} samples; samples that come twice to fill the ranks: {filled}, left out: "
+             "{left_out}",
              "每个 epoch：{ranks} 个 rank 各有 {micro_batches} 个大小为 {micro} 的微批，分为 "
-             "{windows} 个窗口（更新），每个 {steps} 个微批，最后一个有 {last} 个；为填满各 rank "
-             "而重复的样本：{filled}，舍弃的：{left_out}"},
+             "{windows} 个窗口（更新），每个 {steps} 个微批，最后一个有 {last} 个；共 {places} "
+             "个位置，样本 {samples} 个；为填满各 rank 而重复的样本：{filled}，舍弃的：{left_out}"},
             {}},
     Wording{
         "data-windows-untrained",
@@ -351,6 +404,8 @@ constexpr std::array parts = {
             "：是否齐全要看它所属的模型"}},
     Phrase{"adapter.of-model",
            {", as many as its config and the model make", "，与其配置和模型所需一致"}},
+    Phrase{"adapter.no-targets", {"modules that PEFT chooses", "PEFT 自选的模块"}},
+    Phrase{"adapter.no-base", {"a base that it does not name", "未指明的基座"}},
     Phrase{"cut.untrained", {"; without a trained token:", "；没有可训练 token 的样本数："}},
 };
 

@@ -384,13 +384,12 @@ constexpr std::array wordings = {
          "logits 搬到主机"}},
     Wording{"bf16-weights-in-fp16",
             {"the weights were stored in bf16 and are trained in fp16, whose largest value is "
-             "65504: they can "
-             "overflow at once or every few steps. State of a rank: {state_16} in fp16, {state_32} "
-             "in an fp32 "
-             "run, whose activations are twice as large",
+             "65504: they can overflow at once or every few steps. State of a rank, weights, "
+             "gradients and optimizer: {state_16} in fp16; in an fp32 run {state_32} with "
+             "underkeel and {theirs_32} with DeepSpeed, and activations twice as large",
              "权重以 bf16 保存，却用 fp16 训练，其最大值为 65504：可能立刻或每隔几步溢出。每个 "
-             "rank 的状态：fp16 "
-             "为 {state_16}，fp32 训练为 {state_32}，且激活翻倍"},
+             "rank 的状态（权重、梯度与优化器）：fp16 为 {state_16}；fp32 训练时 underkeel 为 "
+             "{state_32}，DeepSpeed 为 {theirs_32}，且激活翻倍"},
             {"{advice}", "{advice}"}},
     Wording{"no-bf16-on-this-gpu",
             {"this GPU (compute capability {capability}) has no bf16: it begins with 8.0",
@@ -405,12 +404,12 @@ constexpr std::array wordings = {
     Wording{"own-layout-with-offload",
             {"our layout at stage {stage} with these offloads would be {device} of model state a "
              "rank ({terms}; the less where gradients leave at once, the more where they stay) and "
-             "{host} on the host for all ranks ({host_terms}){nvme}. Offload is not built yet: a "
-             "rank of "
+             "{host} on the host for all ranks ({host_terms}){nvme}{locked}. Offload is not built "
+             "yet: a rank of "
              "ours holds {all}",
              "本引擎在 stage {stage} 及这些卸载下的布局将是：每个 rank 的模型状态 "
              "{device}（{terms}；梯度立即移出时取小值，留在卡上时取大值），所有 rank 合计主机 "
-             "{host}（{host_terms}）{nvme}。卸载尚未实现：本引擎的每个 rank 持有 {all}"},
+             "{host}（{host_terms}）{nvme}{locked}。卸载尚未实现：本引擎的每个 rank 持有 {all}"},
             {}},
     Wording{"own-layout-nvme-short",
             {"our layout would put at least {low} on NVMe of a node ({terms}); {limit} are free "
@@ -423,10 +422,24 @@ constexpr std::array wordings = {
 constexpr std::array parts = {
     Phrase{"live.besides", {"besides", "除"}},
     Phrase{"live.shards", {" of shards, ", " 的分片外，"}},
+    Phrase{"row.resume-fails",
+           {"a resume of it does not fit a node's host memory: up to",
+            "由它恢复训练时每节点主机内存放不下：最多"}},
+    Phrase{"row.resume-unknown",
+           {"a resume of it may not fit a node's host memory: up to",
+            "由它恢复训练时每节点主机内存可能放不下：最多"}},
+    Phrase{"row.disk", {"disk", "磁盘"}},
     Phrase{"rest.device", {"device memory of a rank", "每个 rank 的设备内存"}},
     Phrase{"rest.of", {" of", "，可用"}},
     Phrase{"rest.fits", {", which fits; ", "，能放下；"}},
     Phrase{"rest.then", {"; ", "；"}},
+    Phrase{"layout.locked",
+           {"; if a node page-locks all of its part, that is",
+            "；若每节点把自己的部分全部锁页，则为"}},
+    Phrase{"layout.of-limit", {"against a limit of", "，上限为"}},
+    Phrase{"layout.locks-fit", {", which it keeps to", "，没有超过"}},
+    Phrase{"layout.locks-may-not-fit", {", which it may pass", "，可能超过"}},
+    Phrase{"layout.locks-do-not-fit", {", which it passes", "，超过了"}},
     Phrase{"layout.and-nvme", {", and on NVMe for all ranks", "，所有 rank 合计 NVMe"}},
 };
 

@@ -63,6 +63,11 @@ constexpr std::array parts = {
     Phrase{"does.asserts",
            {"DeepSpeed stops at start with an AssertionError",
             "DeepSpeed 在启动时以 AssertionError 停止"}},
+    Phrase{"does.trainer-stops",
+           {"the HF Trainer, which compares it with the run file's value before DeepSpeed sees it, "
+            "stops with a ValueError: it equals no number",
+            "HF Trainer 会在 DeepSpeed 看到它之前与训练文件的值比较，并以 ValueError "
+            "停止：它不等于任何数字"}},
     Phrase{"does.fails-at-start",
            {"DeepSpeed fails at start, in a comparison", "DeepSpeed 在启动时的比较中出错"}},
     Phrase{

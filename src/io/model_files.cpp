@@ -56,10 +56,7 @@ class Scanner {
       return no_weights();
     }
     for (const std::string_view name : adapter_files)
-      if (has(name))
-        scan_.warnings.push_back(
-            fmt::format("{} is not used: train, generate and export refuse a folder with adapters",
-                        path_of(name)));
+      if (has(name)) scan_.adapter_files.emplace_back(name);
     warn_of_odd_files();
     return std::move(scan_);
   }
@@ -230,6 +227,16 @@ Result<std::int64_t> scan_bytes(FileSystem& files, const std::string& folder) {
     }
   }
   return sum_bytes;
+}
+
+std::vector<std::string> ModelFolderScan::all_warnings() const {
+  std::vector<std::string> all = warnings;
+  for (const std::string& name : adapter_files)
+    all.push_back(
+        fmt::format("{} lies beside the weights: train, generate and export refuse a folder with "
+                    "adapters",
+                    join_path(model.folder, name)));
+  return all;
 }
 
 Result<void> refuse_adapters(FileSystem& files, const std::string& folder) {

@@ -43,6 +43,10 @@ struct ModelFolderScan {
   ModelFiles model;
   std::vector<Error> problems;
   std::vector<std::string> warnings;
+  std::vector<std::string> adapter_files;  // names of those beside the weights
+
+  /// `warnings`, and one for each file of adapters.
+  std::vector<std::string> all_warnings() const;
 };
 
 /// Reads every header and compares with the index. Finds missing files, tensors that the index names

@@ -25,9 +25,10 @@ bool is_known_leftover(std::string_view name) {
 class Verifier {
  public:
   Verifier(FileSystem& files, ModelFolderScan scan, const VerifyOptions& options)
-      : files_(files), options_(options), model_(std::move(scan.model)) {
+      : files_(files), options_(options) {
+    report_.warnings = scan.all_warnings();
     report_.problems = std::move(scan.problems);
-    report_.warnings = std::move(scan.warnings);
+    model_ = std::move(scan.model);
   }
 
   Result<FolderReport> run(std::span<const ExpectedTensor> expected) {

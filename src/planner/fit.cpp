@@ -124,6 +124,18 @@ std::int64_t process_overhead_bytes(const Placement& placement, int threads_per_
                  : ranks * kernels::cpu_matmul_overhead_bytes(threads_per_rank));
 }
 
+namespace {
+
+/// As the run asks, else a rank's part of the cores of a node.
+int thread_count_of_rank(const spec::HardwareSpec& machine, const Placement& placement,
+                         const spec::RunConfig& run) {
+  return run.threads_per_rank > 0
+             ? run.threads_per_rank
+             : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
+}
+
+}  // namespace
+
 std::int64_t samples_bytes(const spec::RunConfig& run, const Placement& placement) {
   if (!run.data.samples) return 0;
   return run.data.samples->list_bytes + ranks_in_process(placement) * run.data.samples->order_bytes;
@@ -182,17 +194,24 @@ std::vector<plan::Decision> choices_on(const spec::HardwareSpec& machine,
 
 }  // namespace
 
+std::int64_t further_rank_bytes(const FitQuestion& question) {
+  const int threads = thread_count_of_rank(question.machine, question.placement, question.run);
+  const auto bytes = [&](std::int64_t further) {
+    Placement placement = question.placement;
+    placement.ranks_on_node += further;
+    return process_overhead_bytes(placement, threads, question.machine.gpus_per_node > 0);
+  };
+  return bytes(1) - bytes(0);
+}
+
 Request request_on(const spec::HardwareSpec& machine, const Placement& placement,
                    const spec::ModelSpec& model, const spec::RunConfig& run) {
   Request request = request_of(model, run, placement.world_size);
   request.on_gpu = machine.gpus_per_node > 0;
-  const int threads_per_rank =
-      run.threads_per_rank > 0
-          ? run.threads_per_rank
-          : std::max(1, machine.cores / static_cast<int>(placement.ranks_on_node));
-  request.overhead_bytes = process_overhead_bytes(placement, threads_per_rank, request.on_gpu) +
-                           samples_bytes(run, placement);
-  std::vector<plan::Decision> choices = choices_on(machine, placement, run, threads_per_rank);
+  const int threads = thread_count_of_rank(machine, placement, run);
+  request.overhead_bytes =
+      process_overhead_bytes(placement, threads, request.on_gpu) + samples_bytes(run, placement);
+  std::vector<plan::Decision> choices = choices_on(machine, placement, run, threads);
   request.decisions.insert(request.decisions.begin(), choices.begin(), choices.end());
   return request;
 }

@@ -90,6 +90,9 @@ struct FitQuestion {
   Placement placement;
 };
 
+/// What one rank more on a node would add to the memory of its process, beside arenas.
+std::int64_t further_rank_bytes(const FitQuestion& question);
+
 /// The plan of request_on(). With `recompute: auto` the one that recomputes least among those that
 /// fit, and a Decision that says so.
 plan::Plan make_plan_on(const FitQuestion& question);

@@ -61,6 +61,7 @@ class DeepspeedReader : DeepspeedPart {
     double run_value = 0;
     /// What DeepSpeed takes when the key is left out; nullopt: the run file's value.
     std::optional<double> when_absent;
+    bool is_off_below_0 = false;  // the run file's value is 0 then
   };
 
   /// One line when DeepSpeed's value is not the run file's. "auto" is the run file's.
@@ -73,6 +74,7 @@ class DeepspeedReader : DeepspeedPart {
     else
       number = fields.number(key, {.least = -1e300});
     if (!number || *number == match.run_value) return;
+    if (match.is_off_below_0 && std::max(0.0, *number) == match.run_value) return;
     const bool given = value != nullptr && value->kind != ValueKind::null;
     fields.problem(
         key,
@@ -246,7 +248,9 @@ class DeepspeedReader : DeepspeedPart {
       }
 
     must_match(top, "gradient_clipping",
-               {.run_key = "max_grad_norm", .run_value = run_.optimizer.max_grad_norm});
+               {.run_key = "max_grad_norm",
+                .run_value = run_.optimizer.max_grad_norm,
+                .is_off_below_0 = true});
     if (!top.has("gradient_clipping"))
       run_.notes.push_back(fmt::format(
           "{} has no gradient_clipping: max_grad_norm {} holds here; DeepSpeed takes 1.0 since "

@@ -107,7 +107,7 @@ class Inspector {
       UK_TRY_VOID(verify_weights(folder));
       return verify_checkpoints();
     }
-    seen_.warnings = std::move(scan->warnings);
+    seen_.warnings = scan->all_warnings();
     std::move(scan->problems.begin(), scan->problems.end(), std::back_inserter(seen_.problems));
     return {};
   }

@@ -4,6 +4,7 @@
 
 #include "doctor/disk.h"
 #include "doctor/files.h"
+#include "doctor/own_need.h"
 #include "doctor/shapes.h"
 
 namespace underkeel::doctor {
@@ -87,15 +88,6 @@ std::vector<std::string> changes_in(std::string_view cure) {
     cure.remove_prefix(comma == std::string_view::npos ? cure.size() : comma + 2);
   }
   return changes;
-}
-
-/// Ours, as large as its figures say: 14 bytes a parameter, or 2.
-Result<io::SpaceNeed> need_of(const spec::ModelSpec& model, const spec::RunConfig& run) {
-  const std::int64_t count = spec::parameter_count(model);
-  return io::SpaceNeed{.checkpoint_bytes = (run.save.weights_only ? 2 : 14) * count,
-                       .save_count = 10,
-                       .save_total_limit = run.save.total_limit.value_or(0),
-                       .export_bytes = 2 * count};
 }
 
 TEST(Answers, ToADiskThatIsTooSmallFitIt) {

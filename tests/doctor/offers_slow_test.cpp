@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "doctor/files.h"
+#include "doctor/own_need.h"
 #include "doctor/shapes.h"
 
 namespace underkeel::doctor {
@@ -133,6 +134,97 @@ TEST(Offers, AreTakenWithTheFiguresThatTheyHad) {
     }
   }
   EXPECT_GT(taken, 60);
+}
+
+struct Mix {
+  std::string_view name;
+  const Shape* shape;
+  std::string zero;
+  std::string run;
+  std::string machine;
+};
+
+/// Models, stages, offloads, ranks, checkpointing, evaluation, adapters, host and disk, each with each of some others: a
+/// figure of `index` chooses every setting.
+Mix mix_of(int index) {
+  constexpr const Shape* shapes[] = {&qwen_half, &llama_7b, &llama_8b, &qwen_14b, &llama_70b};
+  constexpr const char* offloads[] = {
+      "", R"(, "offload_optimizer": {"device": "cpu"})",
+      R"(, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"})"};
+  constexpr std::pair<int, int> places[] = {{1, 1}, {1, 4}, {2, 8}, {8, 8}, {1, 2}};
+  constexpr const char* evaluations[] = {
+      "", "eval_strategy: steps\nval_size: 0.1\nper_device_eval_batch_size: 64\n"};
+  constexpr const char* saves[] = {"", "save_steps: 100\nmax_steps: 300\n",
+                                   "save_strategy: \"no\"\n"};
+  constexpr double gpu_gibs[] = {24, 40, 80};
+  constexpr double host_gibs[] = {128, 512, 2048};
+  const auto at = [&](const auto& all, int step) {
+    return all[static_cast<std::size_t>(index / step) % std::size(all)];
+  };
+  const auto [nodes, gpus] = at(places, 1);
+  const bool recomputes = index % 3 != 0;
+  const bool is_lora = index % 7 == 3;
+  const int stage = index % 4;
+  const Shape* shape = at(shapes, 1 + index % 2);
+  const double parameters = shape == &llama_70b ? 70.6e9 : shape == &qwen_half ? 0.5e9 : 8e9;
+  std::string more;
+  // Room for some of what is written, or not told.
+  if (index % 2 == 0) more += fmt::format(R"(, "out_free_gib": {:.0f})", parameters * 26 / 1e9);
+  return {.name = "mix",
+          .shape = shape,
+          .zero = fmt::format(R"({{"stage": {}{}}})", stage, at(offloads, 2)),
+          .run = run_of(fmt::format("finetuning_type: {}\ncutoff_len: 1024\n{}{}{}",
+                                    is_lora ? "lora" : "full",
+                                    recomputes ? "" : "disable_gradient_checkpointing: true\n",
+                                    at(evaluations, 1), at(saves, 1))),
+          .machine = machine_of(nodes, gpus, at(gpu_gibs, 2), at(host_gibs, 3), more)};
+}
+
+/// The disk and a resume are those of the row too.
+TEST(Offers, OfAnyMixAreTakenInEverySpace) {
+  int taken = 0;
+  for (int index = 0; index < 30; ++index) {
+    const Mix mix = mix_of(index);
+    Files files;
+    files.write("model.json", model_json(*mix.shape));
+    files.write("ds_config.json", config_of(autos, mix.zero));
+    files.write("train.yaml", mix.run);
+    files.write("hardware.json", mix.machine);
+    const Diagnosis asked = diagnose(files.question, need_of);
+    int rows = 0;
+    for (const Alternative& row : asked.alternatives) {
+      if (row.verdict != Verdict::runs || row.changes == 0 || ++rows > 12) continue;
+      const std::string what = fmt::format("{} {} {} {} : {} {}", index, mix.zero, mix.machine,
+                                           mix.run, name_of(row.engine), row.words);
+      Question question = files.question;
+      question.changes = words_in(row.words);
+
+      const Diagnosis changed = diagnose(question, need_of);
+
+      const Forecast& forecast = forecast_of(changed, row.engine);
+      EXPECT_EQ(forecast.verdict, Verdict::runs) << what << "\n" << messages(changed);
+      EXPECT_EQ(exit_code_of(changed, row.engine), 0) << what << "\n" << messages(changed);
+      const double most = most_of(forecast, Space::device);
+      const double gaps = row.engine == Engine::underkeel ? 0.01 * most : 0;
+      EXPECT_GE(row.device_bytes, most - 1) << what;
+      EXPECT_LE(row.device_bytes, most + gaps + 1) << what;
+      EXPECT_GE(row.disk_margin_bytes.value_or(0), 0) << what;
+      if (row.disk_bytes && found(changed, "deepspeed-disk-unbounded").empty()) {
+        const std::string disk = amount(*row.disk_bytes);
+        EXPECT_NE(messages(changed).find(disk), std::string::npos) << what << disk;
+      }
+      ++taken;
+      if (row.engine == Engine::underkeel) continue;
+      EXPECT_NEAR(most_of(forecast, Space::host), row.host_bytes, 1) << what;
+      ASSERT_TRUE(row.resume.has_value()) << what;
+      EXPECT_EQ(!found(changed, "resume-host-short").empty(), *row.resume == Verdict::fails)
+          << what;
+      EXPECT_EQ(!found(changed, "resume-host-may-be-short").empty(),
+                *row.resume == Verdict::unknown)
+          << what;
+    }
+  }
+  EXPECT_GT(taken, 100);
 }
 
 TEST(Offers, OfMoreRanksAreTakenOnSoManyNodes) {

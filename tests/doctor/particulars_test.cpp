@@ -247,7 +247,7 @@ TEST(MoreRanks, AreOfferedWithTheNodesThatHoldThem) {
                       "offload_param": {"device": "cpu"})",
                     .machine = R"({"gpus_per_node": 2, "gpu_mem_gib": 40, "host_ram_gib": 512})"});
   expect_parts(says(diagnosis, "underkeel-enough-ranks"),
-               {"2 nodes of this kind", "on 2 such nodes: nodes: 2 in the machine file, ",
+               {"2 nodes of this kind", "on 2 such nodes: nodes: 2 in hardware.json, and ",
                 "underkeel.ranks=4"});
   // The run without offload does not fit these cards: its host memory helps nobody.
   EXPECT_TRUE(found(diagnosis, "underkeel-host-without").empty());

@@ -103,7 +103,7 @@ TEST(ModelFiles, RefusesAdaptersBesideWeightsAndInsteadOfThem) {
       EXPECT_THAT(model.error().fix, HasSubstr("PEFT"));
       const auto scan = scan_model_folder(files, folder.path());
       if (has_weights)
-        EXPECT_THAT(scan.value().warnings, ::testing::Contains(HasSubstr(name)));
+        EXPECT_THAT(scan.value().all_warnings(), ::testing::Contains(HasSubstr(name)));
       else
         EXPECT_EQ(scan.error().what, model.error().what);
     }
