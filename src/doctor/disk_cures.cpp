@@ -9,10 +9,6 @@
 namespace underkeel::doctor {
 namespace {
 
-std::string size_text(std::int64_t bytes) {
-  return amount(static_cast<double>(bytes));
-}
-
 std::string part(std::string_view phrase, std::int64_t bytes) {
   return bytes > 0 ? fmt::format("@[{}] {}", phrase, size_text(bytes)) : std::string();
 }

@@ -35,6 +35,10 @@ std::string amount(double size_bytes) {
   return fmt::format("{:.0f} B", size_bytes);
 }
 
+std::string size_text(std::int64_t size_bytes) {
+  return amount(static_cast<double>(size_bytes));
+}
+
 std::string capacity(std::int64_t size_bytes) {
   const std::string decimal = amount(static_cast<double>(size_bytes));
   const std::string binary = format_bytes(size_bytes);

@@ -39,6 +39,8 @@ struct Finding {
 
 /// "48.2 GB" (1e9), "262 MB", "12 KB", "7 B": how memory is told everywhere in doctor.
 std::string amount(double size_bytes);
+/// The same of a whole number of bytes.
+std::string size_text(std::int64_t size_bytes);
 /// "85.9 GB (80.0 GiB)": a size that the user gave in binary units.
 std::string capacity(std::int64_t size_bytes);
 

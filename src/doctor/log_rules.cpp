@@ -39,7 +39,7 @@ constexpr std::array messages = {
     Message{"log-json-comment", "json.decoder.JSONDecodeError", {}, Told::by_config},
 };
 
-std::string size_text(const std::optional<double>& bytes) {
+std::string known_size(const std::optional<double>& bytes) {
   return bytes ? amount(*bytes) : "@unknown";
 }
 
@@ -105,12 +105,12 @@ std::string beside_log(const OutOfMemory& error, Place place,
     }
     const Holding& most = *diagnosis.deepspeed.at(phase, Space::device);
     return fmt::format("@[log.unplaced] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
-                       span_of({most.low(), most.high()}), size_text(error.total));
+                       span_of({most.low(), most.high()}), known_size(error.total));
   }
   if (!diagnosis.deepspeed.at(phase, Space::device)) phase = Phase::step;
   const Holding& holding = *diagnosis.deepspeed.at(phase, Space::device);
   return fmt::format("@[log.forecast] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
-                     span_of({holding.low(), holding.high()}), size_text(error.total));
+                     span_of({holding.low(), holding.high()}), known_size(error.total));
 }
 
 void tell_out_of_memory(const OutOfMemory& error, Place place,
@@ -119,11 +119,11 @@ void tell_out_of_memory(const OutOfMemory& error, Place place,
   tell(diagnosis, document, "log-out-of-memory", Severity::error, Certainty::exact,
        {{"place", fmt::format("@place.{}", name_of(place))},
         {"gpu", error.gpu ? fmt::format("{}", *error.gpu) : "@unknown"},
-        {"tried", size_text(error.tried)},
-        {"total", size_text(error.total)},
-        {"free", size_text(error.free)},
-        {"allocated", size_text(error.allocated)},
-        {"unused", size_text(error.reserved_unused)},
+        {"tried", known_size(error.tried)},
+        {"total", known_size(error.total)},
+        {"free", known_size(error.free)},
+        {"allocated", known_size(error.allocated)},
+        {"unused", known_size(error.reserved_unused)},
         {"next", beside_log(error, place, memory, has_other_ranks, inputs, diagnosis)}});
   if (!error.tried || !error.reserved_unused) return;
   // What torch holds in pieces and what is free would serve the request in one piece.
@@ -333,7 +333,7 @@ void tell_refusals(const LogSummary& log, const Document& document, Diagnosis& d
          {{"place", place}});
   if (log.host_refused)
     tell(diagnosis, document, "log-host-refused", Severity::error, Certainty::exact,
-         {{"tried", size_text(log.host_tried)}});
+         {{"tried", known_size(log.host_tried)}});
   if (log.lacks_shared_memory)
     tell(diagnosis, document, "log-shared-memory", Severity::error, Certainty::exact, {});
 }

@@ -11,31 +11,18 @@
 #include "doctor/own_communication.h"
 #include "doctor/own_disk.h"
 #include "doctor/own_place.h"
+#include "doctor/own_plan.h"
 #include "doctor/own_run.h"
 #include "io/model_files.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
 #include "render/render.h"
 #include "spec/examine_run.h"
-#include "tensor/shard.h"
 
 namespace underkeel::doctor {
 namespace {
 
 using spec::Value;
-
-Space space_of(plan::MemorySpace space) {
-  switch (space) {
-    case plan::MemorySpace::device:
-      return Space::device;
-    case plan::MemorySpace::pinned_host:
-      return Space::pinned_host;
-    case plan::MemorySpace::host:
-      return Space::host;
-    default:
-      return Space::nvme;
-  }
-}
 
 class OwnEngine {
  public:
@@ -176,17 +163,6 @@ class OwnEngine {
                {"device", device_text(plan, room)}});
   }
 
-  /// "device memory of a rank 16.1 GB of 84.8 GB, which fits; " of a plan that fits; "" on CPU ranks.
-  static std::string device_text(const plan::Plan& plan, const planner::Room& room) {
-    const std::int64_t size = plan.layout.size_bytes[index(plan::MemorySpace::device)];
-    if (size == 0) return "";
-    const auto budget = planner::budget_of(plan, room, plan::MemorySpace::device);
-    return fmt::format("@[rest.device] {}{}", size_text(size),
-                       budget
-                           ? fmt::format("@[rest.of] {}@[rest.fits]", capacity(budget->size_bytes))
-                           : std::string("@[rest.then]"));
-  }
-
   bool has_offer() const {
     return std::any_of(diagnosis_.alternatives.begin(), diagnosis_.alternatives.end(),
                        [](const Alternative& row) {
@@ -248,13 +224,6 @@ class OwnEngine {
     std::move(rest.begin(), rest.end(), std::back_inserter(slots));
     tell(is_whole ? "underkeel-host" : "underkeel-host-without", Severity::info, "",
          std::move(slots));
-  }
-
-  static std::int64_t staging_bytes(const plan::Plan& plan) {
-    std::int64_t ring = 0;
-    for (const plan::Buffer& buffer : plan.schedule.buffers)
-      if (buffer.name.starts_with("state.staging.")) ring += buffer.size_bytes;
-    return ring;
   }
 
   /// The described machine; else one with what the budgets give, a device budget being a GPU's; else this one.
@@ -336,7 +305,7 @@ class OwnEngine {
     const spec::HardwareSpec& machine = question.machine;
     const plan::Plan plan = planner::make_plan_on(question);
     const planner::Room room = planner::room_of(run, machine, question.placement);
-    fill(plan, room, saves_of(run));
+    take_phases(plan, room, saves_of(run), diagnosis_.underkeel);
     const std::vector<planner::Shortage> shortages = planner::shortages_of(plan, room);
     const bool is_short = !shortages.empty();
     const bool only_long_ones_fail = is_short && short_samples_fit();
@@ -365,8 +334,10 @@ class OwnEngine {
     tell_host(plan, room, question, {});
     if (auto communication = tell_communication(plan, file_name()))
       diagnosis_.findings.push_back(std::move(*communication));
-    tell_pieces(plan, run);
-    if (question_.resumes) tell_resume(plan);
+    tell("underkeel-logits", Severity::info, "", logits_slots(plan, *inputs_.model, run, false));
+    if (auto slots = logits_slots(plan, *inputs_.model, run, true); !slots.empty())
+      tell("underkeel-evaluation-logits", Severity::info, "", std::move(slots));
+    if (question_.resumes) tell("underkeel-resume", Severity::info, "", resume_slots(plan));
     if (inputs_.run) tell_own_disk(inputs_, run, file_name(), disk_need_, diagnosis_);
   }
 
@@ -389,53 +360,6 @@ class OwnEngine {
                                    .key = std::string(key),
                                    .slots = std::move(slots)});
   }
-  static std::string size_text(std::int64_t bytes) { return amount(static_cast<double>(bytes)); }
-
-  /// Logits never exist whole: how much of them does.
-  void tell_pieces(const plan::Plan& plan, const spec::RunConfig& run) {
-    const auto piece = [&](std::string_view prefix) {
-      std::int64_t most = 0;
-      for (const plan::Buffer& buffer : plan.schedule.buffers)
-        if (buffer.name.starts_with(prefix)) most = std::max(most, buffer.size_bytes);
-      return most;
-    };
-    const planner::Request request = planner::request_of(*inputs_.model, run, plan.world_size);
-    const auto whole = [&](std::int64_t rows) {
-      return bytes_of(DType::f32, rows * inputs_.model->vocabulary);
-    };
-    tell("underkeel-logits", Severity::info, "",
-         {{"piece", size_text(piece("head.logits"))},
-          {"whole", size_text(whole(request.max_rows))},
-          {"rows", fmt::format("{}", request.max_rows)}});
-    if (request.max_evaluation_rows > 0)
-      tell("underkeel-evaluation-logits", Severity::info, "",
-           {{"piece", size_text(piece("evaluation.head.logits"))},
-            {"whole", size_text(whole(request.max_evaluation_rows))},
-            {"rows", fmt::format("{}", request.max_evaluation_rows)}});
-  }
-
-  /// What a rank reads of a checkpoint, and through how much.
-  void tell_resume(const plan::Plan& plan) {
-    double read = 0;
-    for (const plan::Op& op : plan.schedule.find(plan::SegmentKind::resume)->ops)
-      read += op.cost.disk_bytes;
-    // Master copy (or weights in f32) and both moments, of every parameter once.
-    const double all = 12 * static_cast<double>(plan.parameter_count);
-    const std::int64_t ring = staging_bytes(plan);
-    const auto peak = [&](render::Phase phase) {
-      return size_text(render::bytes_of_phase(plan, phase, plan::MemorySpace::device));
-    };
-    tell("underkeel-resume", Severity::info, "",
-         {{"read", amount(read)},
-          {"block", fmt::format("{}", shard_alignment_elements)},
-          {"all", amount(all)},
-          {"mean", amount(all / static_cast<double>(plan.world_size))},
-          {"ranks", fmt::format("{}", plan.world_size)},
-          {"ring", size_text(ring)},
-          {"resume", peak(render::Phase::resume)},
-          {"step", peak(render::Phase::first_step)}});
-  }
-
   static std::vector<Slot> slots_of(const plan::Plan& plan, const planner::Room& room) {
     return {{"device", size_text(plan.layout.size_bytes[index(plan::MemorySpace::device)])},
             {"gaps", gaps_text(plan)},
@@ -449,40 +373,12 @@ class OwnEngine {
             {"cure", cure}};
   }
 
-  /// What lies between buffers at the arena's fullest moment; "" where the figures do not tell it apart.
-  static std::string gaps_text(const plan::Plan& plan) {
-    constexpr auto device = plan::MemorySpace::device;
-    const auto peak = render::peak_of(plan, device);
-    const std::int64_t gaps =
-        peak ? peak->peak_bytes - render::largest_peak(plan, device)->size_bytes : 0;
-    const std::int64_t all = plan.layout.size_bytes[index(device)];
-    if (size_text(all) == size_text(all - gaps)) return "";
-    return fmt::format(" (@[gaps.buffers] {}, @[term.gaps] {})", size_text(all - gaps),
-                       size_text(gaps));
-  }
-
   /// As `plan` tells; a config alone does not say.
   render::Saves saves_of(const spec::RunConfig& run) const {
     if (!inputs_.run || !disk_need_) return render::Saves::on_the_way;
     const auto need = disk_need_(*inputs_.model, run);
     if (!need || need->save_count > 0) return render::Saves::on_the_way;
     return need->export_bytes > 0 ? render::Saves::at_the_end : render::Saves::never;
-  }
-
-  /// The bytes that `plan` tells; gaps of an arena are told with the verdict.
-  void fill(const plan::Plan& plan, const planner::Room& room, render::Saves saves) {
-    for (std::size_t p = 0; p < phase_count; ++p)
-      for (int s = 0; s < plan::memory_space_count; ++s) {
-        const auto space = static_cast<plan::MemorySpace>(s);
-        const std::int64_t size =
-            render::bytes_of_phase(plan, static_cast<render::Phase>(p), space, saves);
-        if (size == 0) continue;
-        Holding holding;
-        holding.add("plan", static_cast<double>(size));
-        if (const auto budget = planner::budget_of(plan, room, space))
-          holding.limit_bytes = static_cast<double>(budget->size_bytes);
-        diagnosis_.underkeel.at(static_cast<Phase>(p), space_of(space)) = holding;
-      }
   }
 
   const Question& question_;
