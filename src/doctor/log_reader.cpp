@@ -65,6 +65,20 @@ std::optional<std::int64_t> whole_after(std::string_view text, std::string_view 
 
 constexpr std::size_t message_bytes = 1200;  // the sentences of the error
 
+/// "Process 12 has 60.00 GiB memory in use": of all that are named so.
+std::optional<double> held_by_others(std::string_view message) {
+  constexpr std::string_view words = "Process ";
+  std::optional<double> sum;
+  for (std::size_t at = message.find(words); at != std::string_view::npos;
+       at = message.find(words, at + 1)) {
+    const std::string_view rest = message.substr(at, 80);
+    const std::size_t end = rest.find("memory in use");
+    if (end == std::string_view::npos) continue;
+    if (const auto size = size_after(rest.substr(0, end), " has ")) sum = sum.value_or(0) + *size;
+  }
+  return sum;
+}
+
 OutOfMemory numbers_of(std::string_view text, std::size_t at) {
   const std::string_view message = text.substr(at, message_bytes);
   OutOfMemory error{.at = at};
@@ -79,6 +93,7 @@ OutOfMemory numbers_of(std::string_view text, std::size_t at) {
   if (!error.total) error.total = size_before(message, "total capacity");
   error.free = size_before(message, "is free");
   if (!error.free) error.free = size_before(message, "free;");
+  error.of_others = held_by_others(message);
   error.allocated = size_before(message, "is allocated by PyTorch");
   if (!error.allocated) error.allocated = size_before(message, "already allocated");
   error.reserved_unused = size_before(message, "is reserved by PyTorch but unallocated");
@@ -119,6 +134,8 @@ constexpr Clue clues[] = {
     {Place::update, "in unscale_and_clip_grads"},
     {Place::update, "self.engine.step("},
     {Place::update, "clip_grad_norm_"},
+    {Place::update, "in _init_group"},
+    {Place::update, ", in step\n"},
     {Place::backward, "in backward"},
     {Place::backward, ".backward("},
     {Place::loss, "cross_entropy"},
@@ -132,40 +149,6 @@ Place place_of(std::string_view traceback) {
     if (has(traceback, clue.words)) return clue.place;
   return Place::unknown;
 }
-
-/// Bytes of what a launcher puts before a rank's lines: "[rank3]: ", "[default0]:", "(Worker pid=12) ", "node-1: ", "3: ".
-std::size_t mark_length(std::string_view line) {
-  if (line.starts_with('[') || line.starts_with('(')) {
-    const std::size_t close = line.substr(0, 80).find(line.front() == '[' ? ']' : ')');
-    const std::string_view inside = line.substr(0, close == std::string_view::npos ? 0 : close);
-    if (!inside.starts_with("[rank") && !inside.starts_with("[default") &&
-        !inside.starts_with("[Rank") && inside.find("pid=") == std::string_view::npos)
-      return 0;
-    std::size_t length = close + 1;
-    // One blank is the mark's; the others are the line's own.
-    if (length < line.size() && line[length] == ':') ++length;
-    if (length < line.size() && line[length] == ' ') ++length;
-    return length;
-  }
-  const std::size_t colon = line.substr(0, 64).find(": ");
-  if (colon == std::string_view::npos || colon == 0) return 0;
-  const std::string_view name = line.substr(0, colon);
-  const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
-  });
-  const bool is_error =
-      name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Warning");
-  return is_name && !is_error ? colon + 2 : 0;
-}
-
-std::size_t line_begin(std::string_view text, std::size_t at) {
-  const std::size_t end = at == 0 ? std::string_view::npos : text.find_last_of("\r\n", at - 1);
-  return end == std::string_view::npos ? 0 : end + 1;
-}
-
-constexpr std::string_view traceback_words = "Traceback (most recent call last)";
-// A traceback has some dozens of lines; what other ranks write between them may be a few times as much.
-constexpr std::size_t most_traceback_bytes = std::size_t{256} << 10;
 
 /// The last place of any of the words before `end`.
 std::size_t last_of(std::string_view text, std::size_t end,
@@ -190,39 +173,6 @@ std::optional<std::int64_t> step_before(std::string_view text, std::size_t end) 
     return spec::parse_integer(text.substr(begin, at - begin));
   }
   return std::nullopt;
-}
-
-/// Where the frames begin that stand right above a line, in a log whose beginning of the traceback is cut off; npos where
-/// there are none.
-std::size_t frames_above(std::string_view text, std::size_t own_line, std::string_view mark) {
-  std::size_t begin = std::string_view::npos;
-  for (std::size_t line = own_line; line > 0 && own_line - line < most_traceback_bytes;) {
-    const std::size_t above = line_begin(text, line - 1);
-    const std::string_view own = text.substr(above, line - above);
-    if (!own.starts_with(mark) || !own.substr(mark.size()).starts_with("  ")) break;
-    line = above;
-    if (own.substr(mark.size()).starts_with("  File \"")) begin = above;
-  }
-  return begin;
-}
-
-/// Where the traceback of the error in the line at `own_line` begins, behind what stands before it on its line (a bar
-/// that is redrawn); npos where there is none.
-std::size_t traceback_begin(std::string_view text, std::size_t own_line, std::string_view mark) {
-  constexpr int most_tracebacks = 256;  // of other ranks in between
-  const std::size_t earliest =
-      own_line > most_traceback_bytes ? own_line - most_traceback_bytes : 0;
-  std::size_t end = own_line;
-  for (int i = 0; i < most_tracebacks && end > 0; ++i) {
-    const std::size_t words = find_last_words(text, traceback_words, end - 1);
-    if (words == std::string_view::npos || words < earliest) break;
-    const std::size_t line = line_begin(text, words);
-    const std::string_view before = text.substr(line, words - line);
-    if (mark.empty() && mark_length(before) == 0 && !before.ends_with("]: ")) return line;
-    if (!mark.empty() && before.ends_with(mark)) return words - mark.size();
-    end = words;
-  }
-  return frames_above(text, own_line, mark);
 }
 
 /// The highest number behind any of the words, and `more`.
@@ -255,12 +205,28 @@ std::optional<std::int64_t> ranks_in(std::string_view text) {
   return ranks;
 }
 
+/// Steps that were logged between two places.
+int losses_between(std::string_view text, std::size_t begin, std::size_t end) {
+  std::string_view rest = text.substr(begin, end - begin);
+  int count = 0;
+  constexpr int enough = 100;
+  for (std::size_t at = find_words(rest, "'loss':"); at != std::string_view::npos && count < enough;
+       at = find_words(rest, "'loss':")) {
+    ++count;
+    rest.remove_prefix(at + 1);
+  }
+  return count;
+}
+
 /// What the log last tells of before `end`, by its own words of phases.
 Place last_seen_before(std::string_view text, std::size_t end) {
   constexpr Clue words[] = {{Place::load, "Loading checkpoint shards"},
                             {Place::load, "loading weights file"},
                             {Place::resume, "Loading DeepSpeed Checkpoint"},
                             {Place::resume, "Attempting to resume from"},
+                            {Place::resume, "Resuming training from"},
+                            {Place::resume, "Resuming from checkpoint"},
+                            {Place::resume, "[Torch] Loading checkpoint"},
                             {Place::save, "Saving model checkpoint to"},
                             {Place::save, "[Torch] Saving"},
                             {Place::save, "Saving checkpoint"},
@@ -281,76 +247,18 @@ Place last_seen_before(std::string_view text, std::size_t end) {
 
 }  // namespace
 
-bool names_an_error(std::string_view line) {
-  std::size_t end = 0;
-  while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) ||
-                               line[end] == '.' || line[end] == '_'))
-    ++end;
-  const std::string_view name = line.substr(0, end);
-  return (name.ends_with("Error") || name.ends_with("Exception")) &&
-         line.substr(end).starts_with(':');
-}
-
-std::string traceback_of(std::string_view text, std::size_t at) {
-  const std::size_t own_line = line_begin(text, at);
-  const std::string_view mark = text.substr(own_line, mark_length(text.substr(own_line)));
-  const std::size_t begin = traceback_begin(text, own_line, mark);
-  if (begin == std::string_view::npos) return {};
-  std::string lines;
-  bool is_first = true;
-  for (std::size_t line = begin; line < own_line;) {
-    const std::size_t end = std::min(text.find_first_of("\r\n", line), own_line);
-    std::string_view own = text.substr(line, end - line);
-    line = end + 1;
-    if (mark.empty() ? mark_length(own) > 0 && !own.starts_with(' ') : !own.starts_with(mark))
-      continue;
-    own.remove_prefix(mark.size());
-    // It ended in another error before.
-    if (!is_first && names_an_error(own)) return {};
-    is_first = false;
-    lines += own;
-    lines += '\n';
-  }
-  return lines + std::string(text.substr(own_line, at - own_line));
-}
-
-std::size_t find_words(std::string_view text, std::string_view words) {
-  if (words.empty()) return 0;
-  const void* at = memmem(text.data(), text.size(), words.data(), words.size());
-  return at == nullptr ? std::string_view::npos
-                       : static_cast<std::size_t>(static_cast<const char*>(at) - text.data());
-}
-
-std::size_t find_last_words(std::string_view text, std::string_view words, std::size_t end) {
-  // From the end in pieces, since what is sought for stands near it as a rule.
-  constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-  std::size_t stop = std::min(text.size(), end > text.size() ? text.size() : end + words.size());
-  while (stop >= words.size()) {
-    const std::size_t begin = stop > piece_bytes ? stop - piece_bytes : 0;
-    const std::string_view piece = text.substr(begin, stop - begin);
-    std::size_t last = std::string_view::npos, from = 0;
-    while (true) {
-      const std::size_t at = find_words(piece.substr(from), words);
-      if (at == std::string_view::npos) break;
-      last = from + at;
-      from = last + 1;
-    }
-    if (last != std::string_view::npos) return begin + last;
-    if (begin == 0) break;
-    stop = begin + words.size() - 1;
-  }
-  return std::string_view::npos;
-}
-
 std::string_view name_of(Place place) {
   constexpr std::string_view names[] = {"unknown", "load",       "forward", "loss",  "backward",
                                         "update",  "evaluation", "save",    "resume"};
   return names[static_cast<std::size_t>(place)];
 }
 
-bool shell_says_killed(std::string_view text) {
-  for (std::size_t at = find_words(text, "Killed"); at != std::string_view::npos;
-       at = text.find("Killed", at + 1)) {
+namespace {
+
+/// `killed` as bash writes it ("Killed") or zsh, behind a job's number ("[1]  4242 killed  python").
+bool shell_says(std::string_view text, std::string_view killed, bool is_behind_job) {
+  for (std::size_t at = find_words(text, killed); at != std::string_view::npos;
+       at = text.find(killed, at + 1)) {
     // A shell's line is short; a text without line ends is none.
     constexpr std::size_t most_before = 200;
     const std::string_view near =
@@ -364,9 +272,16 @@ bool shell_says_killed(std::string_view text) {
     const std::size_t word = before.find_last_not_of(' ');
     const bool follows_number = word != std::string_view::npos && word + 1 < before.size() &&
                                 std::isdigit(static_cast<unsigned char>(before[word]));
+    if (is_behind_job && !before.starts_with('[')) continue;
     if ((before.empty() && ends) || (follows_number && (ends || after == " "))) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool shell_says_killed(std::string_view text) {
+  return shell_says(text, "Killed", false) || shell_says(text, "killed", true);
 }
 
 namespace {
@@ -421,6 +336,8 @@ void read_refusals(std::string_view text, LogSummary& log) {
       has(text, "DefaultCPUAllocator: not enough memory") || has(text, "Cannot allocate memory") ||
       has(text, "\nMemoryError") || has(text, "std::bad_alloc")) {
     log.host_refused = true;
+    if (const std::size_t at = find_last_words(text, "llocat"); at != std::string_view::npos)
+      log.host_place = place_of(traceback_of(text, at));
     if (const auto tried = whole_after(text, "you tried to allocate "))
       log.host_tried = static_cast<double>(*tried);
   }
@@ -446,7 +363,10 @@ LogSummary read_log(std::string_view text) {
       {"CUDA out of memory", "HIP out of memory", "NPU out of memory", "XPU out of memory"});
   if (error != std::string_view::npos) {
     log.out_of_memory = numbers_of(text, error);
-    log.place = place_of(traceback_of(text, error));
+    const std::string traceback = traceback_of(text, error);
+    log.place = place_of(traceback);
+    log.keeps_logits = has(traceback, "nested_concat") || has(traceback, "all_preds.add") ||
+                       has(traceback, "all_logits.add") || has(traceback, "pad_and_concatenate");
     end = error;
   }
   read_refusals(text, log);
@@ -464,7 +384,8 @@ LogSummary read_log(std::string_view text) {
         last_of(text, end, {"Running Evaluation", "***** Running Evaluation"});
     log.evaluated_after_save = evaluation != std::string_view::npos && evaluation > save;
     const bool is_near =
-        !log.last_save_step || !log.last_step || *log.last_step - *log.last_save_step <= 2;
+        (!log.last_save_step || !log.last_step || *log.last_step - *log.last_save_step <= 2) &&
+        losses_between(text, save, end) <= 2;
     log.after_save = is_near && (log.out_of_memory || log.was_killed) && log.place != Place::save;
   }
   return log;

@@ -28,6 +28,7 @@ struct OutOfMemory {
   std::optional<double> free;
   std::optional<double> allocated;
   std::optional<double> reserved_unused;  // reserved by torch, but not allocated
+  std::optional<double> of_others;        // other processes on the GPU
   std::optional<std::int64_t> gpu;
   std::size_t at = 0;  // where in the log
 };
@@ -41,6 +42,8 @@ struct LogSummary {
   bool cuda_refused = false;                 // device memory was refused, and no sizes are told
   bool host_refused = false;                 // the system refused host memory
   std::optional<double> host_tried;          // how much, in bytes
+  Place host_place = Place::unknown;         // of that refusal
+  bool keeps_logits = false;                 // the error struck where an evaluation collects logits
   bool lacks_shared_memory = false;          // a worker's bus error
   std::optional<std::int64_t> ranks;         // the least that the log's own words need
   bool failed_lock = false;  // page-locking failed: a host shortage in a device error's clothes
@@ -59,6 +62,9 @@ bool shell_says_killed(std::string_view text);
 
 /// "torch.OutOfMemoryError: CUDA ...": a class of errors by its dotted name, and a colon.
 bool names_an_error(std::string_view line);
+
+/// Where the line of `at` begins; a bar that is redrawn ends one.
+std::size_t line_begin(std::string_view text, std::size_t at);
 
 /// The lines of the traceback that ends in the error at `at`, of the same rank where ranks write between one another;
 /// empty where there is none.

@@ -36,8 +36,17 @@ constexpr std::array messages = {
     Message{"log-weights-only", "ZeroStageEnum", "weights_only"},
     Message{"log-auto-left", "auto", "value is ambiguous", Told::by_config},
     Message{"log-no-gradient", "does not require grad and does not have a grad_fn"},
+    Message{"log-disk-full", "[Errno 28] No space left on device"},
+    Message{"log-disk-full", "PytorchStreamWriter failed writing file"},
+    Message{"log-paging-file", "WinError 1455"},
+    Message{"log-segfault", "SIGSEGV"},
     Message{"log-json-comment", "json.decoder.JSONDecodeError", {}, Told::by_config},
 };
+
+/// "; the log's GPU has 85.0 GB", where the log says so.
+std::string gpu_in_log(const OutOfMemory& error) {
+  return error.total ? fmt::format("; @[log.gpu-has] {}", amount(*error.total)) : std::string();
+}
 
 std::string known_size(const std::optional<double>& bytes) {
   return bytes ? amount(*bytes) : "@unknown";
@@ -104,13 +113,15 @@ std::string beside_log(const OutOfMemory& error, Place place,
       if (each && (!most || each->low() > most->low())) phase = static_cast<Phase>(p);
     }
     const Holding& most = *diagnosis.deepspeed.at(phase, Space::device);
-    return fmt::format("@[log.unplaced] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
-                       span_of({most.low(), most.high()}), known_size(error.total));
+    return fmt::format("@[log.unplaced] @[phase.{}] {}{}", name_of(phase),
+                       span_of({most.low(), most.high()}), gpu_in_log(error));
   }
-  if (!diagnosis.deepspeed.at(phase, Space::device)) phase = Phase::step;
+  // The files ask for no evaluation, no save or no resume: theirs is another run.
+  if (!diagnosis.deepspeed.at(phase, Space::device))
+    return fmt::format("@[log.no-such-phase] @[phase.{}]", name_of(phase));
   const Holding& holding = *diagnosis.deepspeed.at(phase, Space::device);
-  return fmt::format("@[log.forecast] @[phase.{}] {}; @[log.gpu-has] {}", name_of(phase),
-                     span_of({holding.low(), holding.high()}), known_size(error.total));
+  return fmt::format("@[log.forecast] @[phase.{}] {}{}", name_of(phase),
+                     span_of({holding.low(), holding.high()}), gpu_in_log(error));
 }
 
 void tell_out_of_memory(const OutOfMemory& error, Place place,
@@ -125,6 +136,11 @@ void tell_out_of_memory(const OutOfMemory& error, Place place,
         {"allocated", known_size(error.allocated)},
         {"unused", known_size(error.reserved_unused)},
         {"next", beside_log(error, place, memory, has_other_ranks, inputs, diagnosis)}});
+  if (error.of_others)
+    tell(diagnosis, document, "log-other-processes", Severity::error, Certainty::exact,
+         {{"others", amount(*error.of_others)},
+          {"gpu", error.total ? amount(*error.total) : "@unknown"},
+          {"tried", known_size(error.tried)}});
   if (!error.tried || !error.reserved_unused) return;
   // What torch holds in pieces and what is free would serve the request in one piece.
   const double free = error.free.value_or(0);
@@ -134,6 +150,23 @@ void tell_out_of_memory(const OutOfMemory& error, Place place,
        {{"tried", amount(*error.tried)},
         {"unused", amount(*error.reserved_unused)},
         {"free", amount(free)}});
+}
+
+/// The most that the run holds on its GPU in any phase.
+double most_on_device(const Forecast& forecast) {
+  double most = 0;
+  for (std::size_t p = 0; p < phase_count; ++p)
+    if (const auto& holding = forecast.at(static_cast<Phase>(p), Space::device))
+      most = std::max(most, holding->high());
+  return most;
+}
+
+/// More was allocated than the run of these files ever holds: it was another run.
+void tell_above_forecast(const OutOfMemory& error, const Document& document, Diagnosis& diagnosis) {
+  const double most = most_on_device(diagnosis.deepspeed);
+  if (!error.allocated || most <= 0 || *error.allocated <= 1.1 * most) return;
+  tell(diagnosis, document, "log-above-forecast", Severity::warning, Certainty::estimate,
+       {{"allocated", amount(*error.allocated)}, {"most", amount(most)}});
 }
 
 /// "256 != 8 * 1 * 8" behind DeepSpeed's batch assertion.
@@ -268,12 +301,19 @@ namespace {
 void tell_causes(const MemoryCase& memory, const std::optional<LogSummary>& log,
                  const Document& document, Diagnosis& diagnosis) {
   const double margin = step_margin(memory, diagnosis.deepspeed);
+  // What does not fit before any save needs no other cause.
+  if (!log && memory.limits.device && margin < 0)
+    tell(diagnosis, document, "after-save-never-fits", Severity::warning, Certainty::estimate,
+         {{"beyond", amount(-margin)}});
   int rank = 0;
   for (const Cause& cause : causes_after_save(memory, diagnosis.deepspeed, log))
-    tell(diagnosis, document, cause.id, Severity::warning, Certainty::estimate,
+    tell(diagnosis, document,
+         cause.id == "after-save-allocator" && cause.bytes == 0 ? "after-save-allocator-unseen"
+                                                                : cause.id,
+         Severity::warning, Certainty::estimate,
          {{"rank", fmt::format("{}", ++rank)},
           {"bytes", amount(cause.bytes)},
-          {"margin", memory.limits.device ? amount(margin) : "@unknown"},
+          {"margin", !memory.limits.device ? "@unknown" : amount(std::max(0.0, margin))},
           {"likely", cause.score > 2    ? "@likely.yes"
                      : cause.score >= 0 ? "@likely.maybe"
                                         : "@likely.no"}});
@@ -326,6 +366,36 @@ bool tell_other_ranks(const LogSummary& log, const Inputs& inputs, const Documen
   return true;
 }
 
+/// The phase that needs most of the host.
+Phase worst_on_host(const Forecast& forecast) {
+  Phase worst = Phase::step;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    const auto& each = forecast.at(static_cast<Phase>(p), Space::host);
+    const auto& most = forecast.at(worst, Space::host);
+    if (each && (!most || each->low() > most->low())) worst = static_cast<Phase>(p);
+  }
+  return worst;
+}
+
+/// "; as much as the run's optimizer file, 80.9 GB": the term of the host, in the phase of the place, that is as large as
+/// what was refused; one of Adam's two moments has a name of its own.
+std::string term_of_size(const Forecast& forecast, Place place, std::optional<double> size) {
+  const auto& holding = forecast.at(phase_of(place), Space::host);
+  if (!size || !holding || place == Place::unknown) return "";
+  const auto is_as_large = [&](double bytes) {
+    constexpr double same = 0.02;
+    return std::abs(bytes - *size) <= same * *size;
+  };
+  // The first update makes the moments, one after the other; master weights are as large as one of them, and there already.
+  for (const Term& term : holding->terms)
+    if (term.name == "moments" && is_as_large(term.high_bytes / 2))
+      return fmt::format("@[log.half-of] @[term.moments], {}", amount(term.high_bytes));
+  for (const Term& term : holding->terms)
+    if (is_as_large(term.high_bytes))
+      return fmt::format("@[log.as-much-as] @[term.{}], {}", term.name, amount(term.high_bytes));
+  return "";
+}
+
 void tell_refusals(const LogSummary& log, const Document& document, Diagnosis& diagnosis) {
   const std::string place = fmt::format("@place.{}", name_of(log.place));
   if (log.cuda_refused && !log.out_of_memory)
@@ -333,7 +403,9 @@ void tell_refusals(const LogSummary& log, const Document& document, Diagnosis& d
          {{"place", place}});
   if (log.host_refused)
     tell(diagnosis, document, "log-host-refused", Severity::error, Certainty::exact,
-         {{"tried", known_size(log.host_tried)}});
+         {{"tried", known_size(log.host_tried)},
+          {"place", fmt::format("@place.{}", name_of(log.host_place))},
+          {"is", term_of_size(diagnosis.deepspeed, log.host_place, log.host_tried)}});
   if (log.lacks_shared_memory)
     tell(diagnosis, document, "log-shared-memory", Severity::error, Certainty::exact, {});
 }
@@ -361,6 +433,7 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
     if (log.was_killed) {
       Phase phase = phase_of(log.last_seen);
       if (!memory || !diagnosis.deepspeed.at(phase, Space::host)) phase = Phase::step;
+      if (memory && log.last_seen == Place::unknown) phase = worst_on_host(diagnosis.deepspeed);
       const auto& holding = diagnosis.deepspeed.at(phase, Space::host);
       const Holding* host = memory && holding ? &*holding : nullptr;
       tell(diagnosis, document, "log-killed", Severity::error, Certainty::bound,
@@ -386,6 +459,10 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
       tell(diagnosis, document, message.id, Severity::error, Certainty::exact, std::move(slots));
     }
     const auto in_log = case_in_log(memory, log, document, diagnosis);
+    if (log.keeps_logits)
+      tell(diagnosis, document, "log-kept-logits", Severity::error, Certainty::bound, {});
+    if (memory && !has_other_ranks && log.out_of_memory)
+      tell_above_forecast(*log.out_of_memory, document, diagnosis);
     if (in_log && log.after_save && !told_causes) {
       tell_causes(*in_log, log, document, diagnosis);
       told_causes = true;

@@ -71,10 +71,45 @@ constexpr std::array wordings = {
              "GPU show in nvidia-smi",
              "CUDA_LAUNCH_BLOCKING=1 可显示调用处；nvidia-smi 可显示 GPU 上的其他程序"}},
     Wording{"log-host-refused",
-            {"the system refused host memory (asked for: {tried}): the host is short, not the GPU",
-             "系统拒绝分配主机内存（请求：{tried}）：不足的是主机，不是 GPU"},
+            {"the system refused host memory {place} (asked for: {tried}{is}): the host is short, "
+             "not the GPU",
+             "系统在{place}拒绝分配主机内存（请求：{tried}{is}）：不足的是主机，不是 GPU"},
             {"the memory limit of the container, ulimit -v, and vm.overcommit_memory decide",
              "由容器内存上限、ulimit -v 和 vm.overcommit_memory 决定"}},
+    Wording{"log-other-processes",
+            {"other processes hold {others} of the GPU's {gpu}: {tried} were refused beside them",
+             "其他进程占用了 GPU 的 {others}（共 {gpu}）：在此之外请求 {tried} 被拒绝"},
+            {"end them, or choose another GPU (nvidia-smi names them)",
+             "结束这些进程，或换一块 GPU（nvidia-smi 可查看）"}},
+    Wording{"log-above-forecast",
+            {"the log's run had allocated {allocated}, and the run of these files holds {most} at "
+             "most in any phase: "
+             "another config or other sizes were in force",
+             "日志中的训练已分配 {allocated}，而这些文件的训练在任何阶段最多占 "
+             "{most}：当时生效的是其他配置或其他大小"},
+            {"give the files of that run, with the words of its command line",
+             "请给出那次训练的文件和命令行参数"}},
+    Wording{
+        "log-kept-logits",
+        {"the error struck where an evaluation collects the logits of all its samples on the GPU",
+         "错误发生在评估把所有样本的 logits 收集到 GPU 时"},
+        {"prediction_loss_only: true, or eval_accumulation_steps: 1 (they go to the host then)",
+         "设 prediction_loss_only: true，或 eval_accumulation_steps: 1（届时移到主机）"}},
+    Wording{"log-disk-full",
+            {"the disk was full while a file was written: memory was not the problem",
+             "写文件时磁盘已满：问题不在内存"},
+            {"make room, or lower save_total_limit; what was written last is not complete",
+             "腾出空间，或减小 save_total_limit；最后写入的文件不完整"}},
+    Wording{"log-paging-file",
+            {"Windows had no paging file left (error 1455): host memory was short, not the GPU",
+             "Windows 的页面文件已用完（错误 1455）：不足的是主机内存，不是 GPU"},
+            {"a larger paging file, or dataloader_num_workers: 0",
+             "增大页面文件，或设 dataloader_num_workers: 0"}},
+    Wording{"log-segfault",
+            {"a process ended by a fault of its own (SIGSEGV), not for want of memory",
+             "有进程因自身错误（SIGSEGV）结束，而不是因为内存不足"},
+            {"the core dump, or PYTHONFAULTHANDLER=1, shows where",
+             "核心转储或 PYTHONFAULTHANDLER=1 可以显示位置"}},
     Wording{"log-shared-memory",
             {"a worker had no shared memory left (/dev/shm): the GPU and the host's other memory "
              "were not the "
@@ -220,6 +255,22 @@ constexpr std::array wordings = {
          "{margin}）；HF 先评估后保存，保存会释放它们，所以只在没有保存跟随的评估之后发作"},
         {"eval_strategy \"no\" for one run; a smaller stage3_max_live_parameters cures it",
          "用 eval_strategy \"no\" 跑一次；减小 stage3_max_live_parameters 可治"}},
+    Wording{"after-save-never-fits",
+            {"before any save a step is {beyond} beyond what the GPU has, at the most that it may "
+             "need: a save is no cause of that",
+             "在任何保存之前，一步最多可能超出 GPU {beyond}：这与保存无关"},
+            {}},
+    Wording{
+        "after-save-allocator-unseen",
+        {"cause {rank} ({likely}): the allocator keeps a pool for each stream, and what the "
+         "save freed in one cannot serve the other; an error's text says how much was reserved "
+         "and not allocated (left by the sum: {margin})",
+         "原因 {rank}（{likely}）：分配器为每个流保留一个池，保存在一个池中释放的不能给另一个用；"
+         "报错文本会说明已保留未分配的量（按计算余：{margin}）"},
+        {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or empty_cache() after the save: "
+         "if that cures it, this was the cause",
+         "设 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True，或保存后调用 empty_cache()："
+         "若因此解决，原因就是它"}},
     Wording{"after-save-allocator",
             {"cause {rank} ({likely}): the allocator keeps a pool for each stream, and what the "
              "save freed in one "
@@ -276,6 +327,11 @@ constexpr std::array log_phrase_table = {
     Phrase{"last.evaluation", {"an evaluation", "评估"}},
     Phrase{"last.save", {"a save", "保存"}},
     Phrase{"last.resume", {"a resume", "恢复训练"}},
+    Phrase{"log.no-such-phase",
+           {"the files beside it ask for none of it, so no figures stand for",
+            "旁边的文件没有要求这一阶段，因此没有对应的数值："}},
+    Phrase{"log.as-much-as", {", as much as", "，相当于"}},
+    Phrase{"log.half-of", {", half of", "，即一半的"}},
     Phrase{"log.gpu-has", {"the log's GPU has", "日志中的 GPU 有"}},
     Phrase{"and", {" and ", "和"}},
     Phrase{"file.config", {"the run file or the DeepSpeed config", "训练文件或 DeepSpeed 配置"}},
