@@ -60,8 +60,10 @@ void read_precision(const Value& config, const std::optional<RunFacts>& run,
     return truth_at(config, path).value_or(false);
   };
   const bool fp16 = mode("fp16", run && run->fp16);
-  const bool bf16 = mode(value_at(config, "bfloat16") != nullptr ? "bfloat16" : "bf16",
-                         run && (run->bf16 || run->pure_bf16));
+  const std::string_view section = value_at(config, "bfloat16") != nullptr ? "bfloat16" : "bf16";
+  // Without a run "auto" is what such configs are for, unless they ask for fp16.
+  const bool is_left_open = !run && !fp16 && is_auto_at(config, fmt::format("{}.enabled", section));
+  const bool bf16 = mode(section, is_left_open || (run && (run->bf16 || run->pure_bf16)));
   settings.is_16_bit = fp16 || bf16;
   settings.is_bf16 = bf16;
   const std::string type = text_at(config, "data_types.grad_accum_dtype").value_or("");

@@ -69,6 +69,8 @@ std::optional<std::int64_t> lax_whole_at(const spec::Value& root, std::string_vi
 std::optional<bool> truth_at(const spec::Value& root, std::string_view path);
 std::optional<std::string> text_at(const spec::Value& root, std::string_view path);
 bool is_auto_at(const spec::Value& root, std::string_view path);
+/// Whether any value below is "auto": what the Trainer or accelerate has to fill in.
+bool has_auto(const spec::Value& root);
 /// ASCII letters alone.
 std::string lower_case(std::string_view text);
 /// The line of the key at `path`; 0 when it is not there.

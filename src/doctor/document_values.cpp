@@ -1,5 +1,6 @@
 // Lenient look-ups in what a file holds. Not here: opening it (document.cpp).
 
+#include <algorithm>
 #include <cmath>
 
 #include "doctor/document.h"
@@ -58,6 +59,13 @@ std::optional<std::string> text_at(const spec::Value& root, std::string_view pat
 bool is_auto_at(const spec::Value& root, std::string_view path) {
   const spec::Value* value = value_at(root, path);
   return value != nullptr && value->kind == spec::ValueKind::text && value->text == "auto";
+}
+
+bool has_auto(const spec::Value& root) {
+  return std::any_of(root.entries.begin(), root.entries.end(), [](const spec::Entry& entry) {
+    return (entry.value.kind == spec::ValueKind::text && entry.value.text == "auto") ||
+           has_auto(entry.value);
+  });
 }
 
 std::string lower_case(std::string_view text) {

@@ -398,7 +398,7 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
   const double elements = memory.run.is_lora ? memory.sizes.frozen : memory.sizes.total();
   const double whole = (s.is_16_bit ? 2 : 4) * elements;
   if (s.stage == 3 && memory.sizes.quantised == 0)
-    tell("load-needs-zero-init", memory.under_trainer ? Severity::info : Severity::warning,
+    tell("load-needs-zero-init", memory.is_for_trainer ? Severity::info : Severity::warning,
          Certainty::bound,
          {{"whole", amount(whole)},
           {"ranks", fmt::format("{:.0f}", memory.ranks_on_node)},

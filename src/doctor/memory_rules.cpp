@@ -51,6 +51,7 @@ void take_settings(const Inputs& inputs, MemoryCase& memory) {
   memory.under_trainer = inputs.run || inputs.accelerate;
   const spec::Value no_config;
   const spec::Value& config = inputs.deepspeed ? inputs.deepspeed->root : no_config;
+  memory.is_for_trainer = memory.under_trainer || has_auto(config);
   std::optional<RunFacts> run;
   if (inputs.run) {
     run = run_facts(inputs.run->root);
@@ -129,7 +130,7 @@ DeepspeedRun run_of(const MemoryCase& memory) {
           .evaluates = memory.run.evaluates,
           .saves = memory.run.saves,
           .saves_adapters_only = memory.run.is_lora,
-          .built_sharded = memory.settings.stage == 3 && memory.under_trainer,
+          .built_sharded = memory.settings.stage == 3 && memory.is_for_trainer,
           .device_limit = memory.limits.device};
 }
 

@@ -42,7 +42,8 @@ struct MemoryCase {
   bool resumes = false;
   std::optional<Bound>
       uncounted;  // a setting is beyond the forecast (uncounted.h); what its figures still are
-  bool under_trainer = true;  // zero.Init comes by itself at stage 3
+  bool under_trainer = true;   // a run file or an accelerate config is there
+  bool is_for_trainer = true;  // or the config has "auto": zero.Init comes by itself at stage 3
 };
 /// Of the frozen part of a model, as the run holds it: quantised where it is.
 double frozen_bytes(const MemoryCase& memory);

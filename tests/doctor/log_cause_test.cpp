@@ -94,7 +94,7 @@ TEST(LogCause, NamesKeptLogitsAndAPhaseThatTheFilesDoNotHave) {
       "    all_preds.add(logits)\n" +
       oom("10.00 GiB"));
   EXPECT_EQ(found(diagnosis, "log-kept-logits").size(), 1u);
-  expect_says(diagnosis, "log-out-of-memory", {"ask for none of it"});
+  expect_says(diagnosis, "log-out-of-memory", {"has no such phase"});
 }
 
 TEST(LogCause, PrintsNoPlaceholderOfALogThatIsCut) {

@@ -117,5 +117,29 @@ TEST(LoneConfig, IsNotRefusedForLengthsOrSavesThatItDoesNotSay) {
   EXPECT_EQ(state.underkeel.verdict, Verdict::fails);
 }
 
+/// The configs that people have say "auto" where the run file decides: without one they are judged in 16 bit and as the Trainer
+/// loads them, and not as a model in f32 that every rank holds whole.
+TEST(LoneConfig, OfATrainerIsJudgedInTheTypeItIsFor) {
+  const auto diagnosed = [](std::string_view enabled) {
+    Files files;
+    files.write("model.json", model_json(llama_8b));
+    files.write("ds_config.json", fmt::format(R"({{"train_micro_batch_size_per_gpu": "auto",
+    "bf16": {{"enabled": {}}},
+    "zero_optimization": {{"stage": 3, "offload_optimizer": {{"device": "cpu"}},
+                           "offload_param": {{"device": "cpu"}}}}}})",
+                                              enabled));
+    files.write("hardware.json", R"({"gpus_per_node": 4, "gpu_mem_gib": 24, "host_ram_gib": 512})");
+    return files.diagnose();
+  };
+
+  const Diagnosis open = diagnosed("\"auto\"");
+  const Diagnosis on = diagnosed("true");
+
+  EXPECT_NE(open.deepspeed.verdict, Verdict::fails) << messages(open);
+  for (const Phase phase : {Phase::load, Phase::step, Phase::update})
+    EXPECT_EQ(open.deepspeed.at(phase, Space::device)->high(),
+              on.deepspeed.at(phase, Space::device)->high());
+}
+
 }  // namespace
 }  // namespace underkeel::doctor

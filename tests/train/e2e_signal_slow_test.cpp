@@ -184,7 +184,7 @@ TEST_P(StopSignalUnderMpirun, EndsAllRanksInOneCheckpoint) {
   if (whom == "all") kill(ranks[0], SIGTERM);
   if (whom == "launcher")
     program.send(SIGUSR1);  // mpirun hands it on; SIGTERM makes it kill its ranks
-  const Ended ended = program.wait(10);
+  const Ended ended = program.wait(60);
 
   EXPECT_EQ(ended.exit_code, 75) << ended.output;
   EXPECT_THAT(complete_steps(output), testing::ElementsAre(3));
