@@ -97,9 +97,9 @@ class OwnEngine {
     const bool stops_theirs = inputs_.run && inputs_.run->file == file &&
                               trainer_stops_on(problem, key, inputs_.run->root);
     diagnosis_.findings.push_back(
-        {.id = is_later       ? "underkeel-cannot-yet"
-               : stops_theirs ? "run-file-refused"
-                              : "underkeel-refuses",
+        {.id = stops_theirs ? "run-file-refused"
+               : is_later   ? "underkeel-cannot-yet"
+                            : "underkeel-refuses",
          .severity = Severity::error,
          .engine = stops_theirs ? Engine::both : Engine::underkeel,
          .file = file,

@@ -139,8 +139,49 @@ std::string_view config_key_of(std::string_view run_key) {
   return same == same_values.end() ? "" : same->config_key;
 }
 
+namespace {
+
+/// Keys whose words LLaMA-Factory or the Trainer choose from, cut at `|`.
+struct Choices {
+  std::string_view key;
+  std::string_view words;
+};
+constexpr Choices choices[] = {
+    {"stage", "pt|sft|rm|ppo|dpo|kto"},
+    {"finetuning_type", "lora|oft|freeze|full"},
+    {"lr_scheduler_type",
+     "linear|cosine|cosine_with_restarts|polynomial|constant|constant_with_warmup|inverse_sqrt|"
+     "reduce_lr_on_plateau|cosine_with_min_lr|cosine_warmup_with_min_lr|warmup_stable_decay|"
+     "greedy"},
+    {"save_strategy", "no|steps|epoch|best"},
+    {"eval_strategy", "no|steps|epoch"},
+    {"logging_strategy", "no|steps|epoch"}};
+
+bool is_no_choice(std::string_view key, const Value& run) {
+  for (const Choices& each : choices) {
+    const auto word = text_at(run, key);
+    if (each.key != key || !word) continue;
+    std::string_view rest = each.words;
+    while (true) {
+      const std::size_t bar = rest.find('|');
+      if (rest.substr(0, bar) == *word) return false;
+      if (bar == std::string_view::npos) return true;
+      rest.remove_prefix(bar + 1);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool trainer_stops_on(const spec::Problem& problem, std::string_view key, const Value& run) {
+  if (is_no_choice(key, run)) return true;
   if (problem.code != ErrorCode::bad_config) return false;
+  // Evaluations without anything to evaluate on.
+  if (key == "eval_strategy" || key == "do_eval")
+    return value_at(run, "eval_dataset") == nullptr &&
+           number_at(run, "val_size").value_or(0) <= 1e-6 &&
+           text_at(run, "eval_strategy").value_or("no") != "no";
   // Of sections only our own has keys below it.
   if (problem.what == "unknown key") return key.find('.') == std::string_view::npos;
   if (key == "per_device_train_batch_size" || key == "learning_rate") return true;

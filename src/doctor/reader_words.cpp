@@ -16,6 +16,7 @@ constexpr std::array sentences = {
     Text{"unknown key `{}`", "未知键 `{}`"},
     Text{"unknown key", "未知键"},
     Text{"the nearest is `{}`", "最接近的是 `{}`"},
+    Text{"the nearest are `{}` and `{}`", "最接近的是 `{}` 和 `{}`"},
     Text{"DeepSpeed passes over unknown keys here without a word",
          "DeepSpeed 会静默忽略这里的未知键"},
     Text{"DeepSpeed passes over it here without a word", "DeepSpeed 在这里会静默忽略它"},

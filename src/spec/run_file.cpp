@@ -46,6 +46,19 @@ std::string_view name_here(std::string_view key) {
   return {};
 }
 
+/// Many keys are one of a pair, for training and for evaluation: both are named where the word does not say which.
+std::string nearest_of_pair(std::string_view key, const std::string& nearest,
+                            const std::vector<std::string>& known) {
+  const std::size_t at = nearest.find("_eval_");
+  if (at != std::string::npos && key.find("eval") == std::string_view::npos) {
+    std::string other = nearest;
+    other.replace(at, 6, "_train_");
+    if (std::find(known.begin(), known.end(), other) != known.end())
+      return fmt::format("the nearest are `{}` and `{}`", other, nearest);
+  }
+  return fmt::format("the nearest is `{}`", nearest);
+}
+
 /// Keys of the tables: those without effect become notes, others must be neutral; what is in no
 /// table is unknown.
 void sort_other_keys(RunReading& reading) {
@@ -94,7 +107,7 @@ void sort_other_keys(RunReading& reading) {
     else if (const std::string_view name = name_here(key); !name.empty())
       fix = fmt::format("here it is `{}`", name);
     else if (const std::string nearest = nearest_word(key, known); !nearest.empty())
-      fix = fmt::format("the nearest is `{}`", nearest);
+      fix = nearest_of_pair(key, nearest, known);
     else
       fix = "docs/guide/run-files.md lists the keys";
     return {"unknown key", fix};

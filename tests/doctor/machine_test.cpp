@@ -145,7 +145,9 @@ TEST(RunFile, ThatTheTrainerStopsOnTooFailsForBoth) {
   for (const std::string line :
        {"per_device_train_batch_size: 0\n", "per_device_train_batch_size: -1\n",
         "per_device_train_batch_size: 1.5\n", "gradient_accumulation_steps: 0\n", "cutoff_len: 0\n",
-        "learning_rate: high\n", "no_such_key: 1\n", "fp16: true\n", "quantization_bit: 4\n"}) {
+        "learning_rate: high\n", "no_such_key: 1\n", "fp16: true\n", "quantization_bit: 4\n",
+        "lr_scheduler_type: cosin\n", "save_strategy: step\n", "eval_strategy: steps\n",
+        "per_device_batch_size: 1\n"}) {
     Files files;
     files.write("model.json", model_json(llama_7b));
     files.write(
@@ -158,6 +160,13 @@ TEST(RunFile, ThatTheTrainerStopsOnTooFailsForBoth) {
     EXPECT_EQ(diagnosis.deepspeed.verdict, Verdict::fails) << line;
     EXPECT_EQ(diagnosis.underkeel.verdict, Verdict::fails) << line;
   }
+  Files pair;
+  pair.write("train.yaml", "stage: sft\nbf16: true\nper_device_batch_size: 1\n");
+  EXPECT_NE(
+      messages(pair.diagnose())
+          .find("the nearest are `per_device_train_batch_size` and `per_device_eval_batch_size`"),
+      std::string::npos)
+      << messages(pair.diagnose());
   Files ours;  // a key of ours, misspelt: the Trainer has nothing to say of it
   ours.write("train.yaml",
              "stage: sft\ndo_train: true\nfinetuning_type: full\ndataset: data\nbf16: true\n"
