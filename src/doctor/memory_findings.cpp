@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "doctor/alternative_words.h"
 #include "doctor/memory_rules.h"
 
 namespace underkeel::doctor {
@@ -235,6 +237,32 @@ void tell_shortages(const Forecast& least, bool resumes, const std::string& cure
   }
 }
 
+/// "; with another method: finetuning_type=lora lora_target=all, device memory 8.3 GB - 14.5 GB": where no setting of the
+/// run cures it, adapters on the base as it is, and on one of four bits. "" where those fail too.
+std::string other_method(const MemoryCase& memory, const Inputs& inputs) {
+  if (!inputs.run || memory.run.quantization_bits > 0) return "";
+  const WordedFiles files(inputs);
+  std::vector<std::string> words;
+  if (!memory.run.is_lora) words = {"finetuning_type=lora", "lora_target=all"};
+  for (const bool in_four_bits : {false, true}) {
+    if (in_four_bits) words.push_back("quantization_bit=4");
+    if (words.empty()) continue;
+    const auto changed = files.with(words, memory);
+    if (!changed) continue;
+    const Forecast forecast = forecast_of(*changed);
+    if (forecast.verdict != Verdict::runs) continue;
+    Range device;
+    for (std::size_t p = 0; p < phase_count; ++p)
+      if (const auto& holding = forecast.at(static_cast<Phase>(p), Space::device)) {
+        device.low = std::max(device.low, holding->low());
+        device.high = std::max(device.high, holding->high());
+      }
+    return fmt::format("@[cure.other-method] {} (@[space.device] {})", fmt::join(words, " "),
+                       span_of(device));
+  }
+  return "";
+}
+
 }  // namespace
 
 void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& inputs) {
@@ -242,7 +270,7 @@ void tell_verdict(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& 
   const Alternative* cure = first_that_runs(diagnosis);
   const bool fails = forecast.verdict == Verdict::fails;
   const std::string fix =
-      cure == nullptr ? "@no-cure"
+      cure == nullptr ? "@[no-cure]" + (fails ? other_method(memory, inputs) : std::string())
                       : (fails ? "@[cure.smallest]" : "@[cure.sure]") + words_of(*cure, memory);
   const Forecast least = least_of(forecast, memory);
   if (fails) return tell_shortages(least, memory.resumes, fix, inputs, diagnosis);

@@ -315,6 +315,7 @@ constexpr std::array shared_phrases = {
             "；检查某个梯度时短暂再占最多"}},
     Phrase{"resume.besides", {", besides", "，再加常驻的"}},
     Phrase{"resume.living-there", {"that live there:", "，共"}},
+    Phrase{"cure.other-method", {"; another method does:", "；换一种方法可以："}},
     Phrase{"no-cure",
            {"nothing in the table of stage, offload, recomputation and micro-batch fits",
             "stage、卸载、重计算、微批的所有组合都放不下"}},

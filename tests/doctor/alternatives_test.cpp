@@ -227,5 +227,29 @@ TEST(Changes, MayNameAnotherConfig) {
   EXPECT_FALSE(found(files.diagnose(), "live-window").empty());
 }
 
+/// Four cards of 24 GiB and a small host: no setting helps full fine-tuning of 8B, adapters do.
+TEST(Alternatives, NameAnotherMethodWhereNoSettingFits) {
+  Files files;
+  files.write("model.json", model_json(llama_8b));
+  files.write("train.yaml",
+              "stage: sft\nfinetuning_type: full\nbf16: true\nper_device_train_batch_size: 1\n"
+              "cutoff_len: 1024\n");
+  files.write("ds_config.json",
+              R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+    "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}})");
+  files.write("hardware.json", R"({"gpus_per_node": 4, "gpu_mem_gib": 24, "host_ram_gib": 128})");
+
+  const Diagnosis full = files.diagnose();
+  const auto findings = found(full, "deepspeed-does-not-fit");
+  ASSERT_FALSE(findings.empty()) << messages(full);
+  EXPECT_NE(fix_of(findings[0], Language::english).find("finetuning_type=lora lora_target=all"),
+            std::string::npos)
+      << fix_of(findings[0], Language::english);
+
+  files.question.changes = {"finetuning_type=lora", "lora_target=all"};
+  EXPECT_EQ(files.diagnose().deepspeed.verdict, Verdict::runs);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor
