@@ -146,9 +146,9 @@ const Joint* joint_at(std::string_view text, std::size_t at, std::size_t& length
 
 /// Bad ends: who says "without X it fails" speaks for X.
 bool threatens(std::string_view text) {
-  constexpr std::string_view words[] = {"oom",     "out of memory", "crash", "~fail", "explode",
-                                        "not fit", "n't fit",       "爆",    "溢出",  "不够",
-                                        "不足",    "跑不",          "报错",  "崩"};
+  constexpr std::string_view words[] = {
+      "oom",  "out of memory", "crash",   "~fail",  "explode", "not fit", "n't fit", "爆",   "溢出",
+      "不够", "~incomplete",   "~broken", "不完整", "损坏",    "不足",    "跑不",    "报错", "崩"};
   std::size_t length = 0;
   for (std::size_t at = 0; at < text.size(); ++at)
     for (const std::string_view word : words)
@@ -187,7 +187,9 @@ std::vector<Cue> cues_of(std::string_view sentence, const Stretch& clause) {
     if (turn->kind != 0)
       cues.push_back({.at = {at, at + length},
                       .switches_off = turn->kind == 2,
-                      .is_value = turn->words == "~false~"});
+                      .is_value = turn->words == "~false~",
+                      .is_of_effect = turn->kind == 3,
+                      .is_of_fit = turn->kind == 4});
     at += length;
   }
   return cues;
@@ -205,17 +207,18 @@ std::vector<Clause> clauses_of(std::string_view sentence) {
     const std::string_view text = sentence.substr(begin, end - begin);
     if (!is_condition && text.find("的话") == std::string_view::npos)
       clause.cues = cues_of(sentence, clause.at);
-    // "without X it fails" and "without X, it fails".
+    // "without X it fails", "without X, it fails", "不开X就会爆", "不开X，就会爆": said for X.
     std::size_t length = 0;
-    if (clause.cues.size() == 1 &&
-        sentence.substr(clause.cues[0].at.begin).starts_with("without") &&
-        threatens(sentence.substr(clause.cues[0].at.end)))
-      clause.cues.clear();
-    // "不开X就会爆".
-    if (clause.cues.size() == 1 && stands_at(sentence, clause.cues[0].at.begin, "不", length) &&
-        (text.find("就") != std::string_view::npos || text.find("会") != std::string_view::npos) &&
-        threatens(sentence.substr(clause.cues[0].at.end, end - clause.cues[0].at.end)))
-      clause.cues.clear();
+    const auto of_words = [](const Cue& cue) { return !cue.is_of_fit; };
+    const auto single = std::find_if(clause.cues.begin(), clause.cues.end(), of_words);
+    if (std::count_if(clause.cues.begin(), clause.cues.end(), of_words) == 1) {
+      const std::string_view rest = sentence.substr(begin);
+      const bool is_without = sentence.substr(single->at.begin).starts_with("without") ||
+                              (stands_at(sentence, single->at.begin, "不", length) &&
+                               (rest.find("就") != std::string_view::npos ||
+                                rest.find("会") != std::string_view::npos));
+      if (is_without && threatens(sentence.substr(single->at.end))) clause.cues.erase(single);
+    }
     if (is_comma && !clauses.empty() && clause.cues.empty() && is_item(text))
       for (const Cue& cue : clauses.back().cues) clause.cues.push_back(cue);
     clauses.push_back(std::move(clause));
@@ -246,7 +249,7 @@ std::vector<Clause> clauses_of(std::string_view sentence) {
   return clauses;
 }
 
-bool is_denied(const Clause& clause, const std::vector<Stretch>& words, bool counts_switches) {
+bool is_denied(const Clause& clause, const std::vector<Stretch>& words, const Heard& heard) {
   // "use_reentrant=False" behind a key says nothing of that key.
   constexpr std::size_t most_between = 10;
   const auto is_value_of_one = [&](const Cue& cue) {
@@ -256,14 +259,39 @@ bool is_denied(const Clause& clause, const std::vector<Stretch>& words, bool cou
   };
   std::size_t count = 0;
   for (const Cue& cue : clause.cues) {
-    if (cue.switches_off && !counts_switches) continue;
+    if (cue.switches_off && !heard.switches) continue;
+    if (cue.is_of_fit && !heard.fit) continue;
     if (cue.is_value && !is_value_of_one(cue)) continue;
-    const bool is_of_advice = std::any_of(words.begin(), words.end(), [&](const Stretch& each) {
-      return each.begin <= cue.at.begin && cue.at.end <= each.end;
-    });
+    // "不会爆" is one thing, and "OOM" is a word of what is said to fit.
+    const bool is_of_advice =
+        !cue.is_of_fit && std::any_of(words.begin(), words.end(), [&](const Stretch& each) {
+          return each.begin <= cue.at.begin && cue.at.end <= each.end;
+        });
     if (!is_of_advice) ++count;
   }
   return count % 2 == 1;
+}
+
+bool rejects(std::string_view sentence, const Clause& clause) {
+  std::string_view text = sentence.substr(clause.at.begin, clause.at.end - clause.at.begin);
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  for (const std::string_view word : {"but ", "however ", "但是", "但", "其实", "不过"})
+    if (text.starts_with(word)) text.remove_prefix(word.size());
+  constexpr std::string_view begins[] = {"这",        "那",    "this ",    "that ",  "that's ",
+                                         "it is ",    "it's ", "并非如此", "并不是", "并不对",
+                                         "which is ", "不对",  "错了"};
+  constexpr std::string_view verdicts[] = {
+      "错",       "不对",     "不正确", "不成立",       "误",          "谣言",
+      "并非",     "不是真的", "并不是", "~wrong~",      "~false~",     "~myth~",
+      "~untrue~", "not true", "not so", "not the case", "~incorrect~", "~nonsense~"};
+  if (std::none_of(std::begin(begins), std::end(begins),
+                   [&](std::string_view each) { return text.starts_with(each); }))
+    return false;
+  std::size_t length = 0;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    for (const std::string_view verdict : verdicts)
+      if (stands_at(text, at, verdict, length)) return true;
+  return false;
 }
 
 }  // namespace underkeel::doctor

@@ -82,9 +82,15 @@ std::optional<MemoryCase> case_of_advice(const Question& question, const Inputs&
   return bare;
 }
 
+bool has_effect_cue(const Clause& clause) {
+  return std::any_of(clause.cues.begin(), clause.cues.end(),
+                     [](const Cue& cue) { return cue.is_of_effect; });
+}
+
 /// What a sentence says of a rule's subject.
 struct Reading {
   bool is_denied = false;
+  bool is_of_effect = false;  // denied is what the setting does, not that it should be made
   AskedNumber asked;
 };
 
@@ -109,15 +115,22 @@ Reading reading_of(const AdviceRule& rule, const std::string& sentence,
   }
   Reading reading{.asked = {.quantity = rule.number}};
   if (main == nullptr) return reading;
-  reading.is_denied = is_denied(*main, recognised, rule.is_action);
+  const Heard heard{.switches = rule.is_action, .fit = rule.claims_fit};
+  reading.is_denied = is_denied(*main, recognised, heard);
+  reading.is_of_effect = reading.is_denied && has_effect_cue(*main);
   for (const auto& group : groups) {
     if (stands_in(group, *main)) continue;
     for (const Clause& clause : clauses)
       if (stands_in(group, clause)) {
-        reading.is_denied = reading.is_denied || is_denied(clause, recognised, rule.is_action);
+        reading.is_denied = reading.is_denied || is_denied(clause, recognised, heard);
         break;
       }
   }
+  for (const Clause& clause : clauses)
+    if (clause.at.begin >= main->at.end && rejects(sentence, clause) &&
+        std::none_of(groups.begin(), groups.end(),
+                     [&](const auto& group) { return stands_in(group, clause); }))
+      reading.is_denied = !reading.is_denied;
   Stretch subject = groups.front().front();
   for (const Stretch& each : groups.front())
     if (main->at.holds(each.begin)) {
@@ -220,6 +233,8 @@ class AdviceReader {
       if (!sought.has(i)) continue;
       const AdviceRule& rule = rules_[i];
       if (std::find(here.begin(), here.end(), rule.id) != here.end()) continue;
+      if (!rule.unless.empty() && std::find(here.begin(), here.end(), rule.unless) != here.end())
+        continue;
       here.push_back(rule.id);
       const auto same_kind = [&](const Told& each) { return each.id == rule.id; };
       if (std::count_if(told.begin(), told.end(), same_kind) >= most_of_a_kind) continue;
@@ -258,8 +273,8 @@ class AdviceReader {
   void tell(const AdviceRule& rule, const Reading& reading, const std::string& file, int line) {
     const auto& figures = figures_of(reading.asked, file);
     const Truth of_rule = truth_of(rule, figures);
-    const bool is_against = reading.is_denied && rule.is_action;
-    const Truth truth = reading.is_denied && !rule.is_action ? contrary_of(of_rule) : of_rule;
+    const bool is_against = reading.is_denied && rule.is_action && !reading.is_of_effect;
+    const Truth truth = reading.is_denied && !is_against ? contrary_of(of_rule) : of_rule;
     const std::string verdict = is_against
                                     ? fmt::format("@advice.against-{}", phrase_of(truth).substr(8))
                                     : std::string(phrase_of(truth));

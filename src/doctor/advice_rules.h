@@ -31,6 +31,10 @@ struct AdviceRule {
   bool is_action = false;
   /// Of the number in a sentence: "to 512".
   Quantity number = Quantity::none;
+  /// Not told of a sentence that holds this one.
+  std::string_view unless = {};
+  /// It says that a run fits: "放不下" denies it, where of others it is why they are recommended.
+  bool claims_fit = false;
 };
 
 /// On keys of a config, calls, and what stages and offload do.

@@ -13,10 +13,16 @@ using enum Truth;
 constexpr std::array rules = {
     // Keys and calls.
     AdviceRule{.id = "advice-gather-needed-for-checkpoint",
-               .truth = is_false,
-               .words = "gather_16bit_weights_on_model_save & must be|required|incomplete|default "
-                        "true|defaults to true|default is true|need to be|needs to be|be true|必须|"
-                        "不完整|默认"},
+               .truth = is_true,
+               .words = "gather_16bit_weights_on_model_save & default|默认 & ~false~|~off~|关 & "
+                        "!must|required|incomplete|必须|不完整"},
+    AdviceRule{
+        .id = "advice-gather-needed-for-checkpoint",
+        .truth = is_false,
+        .words =
+            "gather_16bit_weights_on_model_save & must be|required|incomplete|~complete~|default "
+            "true|defaults to true|default is true|need to be|needs to be|be true|必须|"
+            "完整|默认"},
     AdviceRule{.id = "advice-gather-cures-first-step",
                .truth = is_false,
                .words =
@@ -122,6 +128,10 @@ constexpr std::array rules = {
     AdviceRule{.id = "advice-two-saves",
                .truth = is_half,
                .words = "save_model & save_checkpoint & same|both|or"},
+    AdviceRule{.id = "advice-zero-init",
+               .truth = is_false,
+               .words = "zero.init & yourself|~by hand~|manually|~explicitly|自己|手动|手工|显式 & "
+                        "have to|~has to|~must|~need|~required|~call|必须|需要|一定要|只能|调用"},
     AdviceRule{.id = "advice-zero-init", .truth = is_true, .words = "zero.init"},
     AdviceRule{.id = "advice-device-map", .truth = is_false, .words = "device_map"},
     AdviceRule{.id = "advice-low-cpu-mem", .truth = is_half, .words = "low_cpu_mem_usage"},
@@ -196,6 +206,13 @@ constexpr std::array rules = {
         .truth = is_false,
         .words = "fp32|float32|32-bit|32 bit & weights|parameters|权重|参数 & 14 gb|14gb|14 g|14g"},
     AdviceRule{.id = "advice-pin-off",
+               .truth = is_true,
+               .words =
+                   "pin_memory|pin memory|~pinned|~pinning|锁页 & ~off~|false|~disabl|关|禁用 & "
+                   "~host~|~ram~|cpu memory|system memory|主机|cpu内存|cpu 内存|内存占用 & "
+                   "~lower|~reduc|~sav|~less~|~spare|~cut|降低|减少|省|节省|少占 & "
+                   "!~gpu|~vram|~oom|out of memory|显存|ulimit|pcie"},
+    AdviceRule{.id = "advice-pin-off",
                .truth = is_false,
                .words = "pin_memory|pin memory|pinned|pinning|锁页 & off|~turn|false|disable|turn "
                         "off|drags|pcie|"
@@ -212,6 +229,18 @@ constexpr std::array rules = {
                .truth = is_false,
                .words = "offload|卸载 & bandwidth|cpu is slow|slow cpu|带宽 & "
                         "disable|remove|turn off|drop|关|去掉 & optimizer|优化器",
+               .decided_by = "parameters_only"},
+    AdviceRule{.id = "advice-drop-optimizer-offload",
+               .truth = is_false,
+               .words = "offload|卸载 & disable|~disabling|remove|turn off|turning off|~drop|关|"
+                        "去掉|禁用|取消|停用 & optimizer|优化器 & param|参数 & ~keep|~only~|~just~|"
+                        "~alone|保留|只|仅",
+               .decided_by = "parameters_only"},
+    AdviceRule{.id = "advice-drop-optimizer-offload",
+               .truth = is_false,
+               .words = "offload|卸载 & not the optimizer|not optimizer|not offload_optimizer|"
+                        "without the optimizer|而不是优化器|而非优化器|不卸载优化器|不要卸载优化器|"
+                        "别卸载优化器 & param|参数",
                .decided_by = "parameters_only"},
     AdviceRule{
         .id = "advice-gradients-stay",
@@ -236,14 +265,18 @@ constexpr std::array rules = {
         .truth = is_false,
         .words =
             "z3 & without offload|no offload|~pure~|不卸载|不offload|不用offload|不 offload|不用 "
-            "offload & ~fits~|~fit~|~enough~|~runs~|~run~|~works~|够|放得下|能跑|放不下|跑不",
-        .decided_by = "stage3"},
+            "offload & ~fits~|~fit~|~enough~|~runs~|~run~|~works~|~oom|out of "
+            "memory|爆|够|放|装|跑",
+        .decided_by = "stage3",
+        .claims_fit = true},
     AdviceRule{.id = "advice-stage-2-fits",
                .truth = is_false,
-               .words = "z2 & without offload|no offload|不卸载|不offload|不用offload|不 "
-                        "offload|不用 offload & "
-                        "~fits~|~fit~|~enough~|~runs~|~run~|~works~|够|放得下|能跑|放不下|跑不",
-               .decided_by = "stage2"},
+               .words =
+                   "z2 & without offload|no offload|不卸载|不offload|不用offload|不 "
+                   "offload|不用 offload & "
+                   "~fits~|~fit~|~enough~|~runs~|~run~|~works~|~oom|out of memory|爆|够|放|装|跑",
+               .decided_by = "stage2",
+               .claims_fit = true},
     AdviceRule{.id = "advice-stage-2-offload-takes-60",
                .truth = is_false,
                .words = "z2 & offload|卸载 & ~60|~70 & gb|g",
@@ -252,8 +285,10 @@ constexpr std::array rules = {
                .truth = is_true,
                .words =
                    "z2 & offload|卸载 & enough|sufficient|suffices|is fine|works|够|足够|就行 & "
-                   "!without|no offload|不卸载|不offload|不用offload|不 offload|不用 offload",
-               .decided_by = "stage2_offload"},
+                   "!without|no offload|offload_param|parameter offload|参数卸载|不卸载|不offload|"
+                   "不用offload|不 offload|不用 offload",
+               .decided_by = "stage2_offload",
+               .claims_fit = true},
     AdviceRule{.id = "advice-checkpointing-beats-offload",
                .truth = is_half,
                .words = "activation checkpointing|gradient checkpointing|激活检查点|梯度检查点 & "

@@ -94,7 +94,8 @@ constexpr std::array method_rules = {
             "更多|增加|多张|两张|加一张|双卡|几张|8卡|4卡|2卡|8张|4张|2张 & "
             "~use|~using|~add|~buy|~rent|~need|~try|~get|~with~|~run|~distribut|~spread|用|加|买|"
             "上|租|要|靠 & !each card|each gpu|every gpu|replicat|~ram~|memory size|per gpu|on one "
-            "gpu|single|batch_size|other process|killed|device_map|own|~memory than|z1|z2|z3",
+            "gpu|single|batch_size|num_workers|dataloader|~worker|other "
+            "process|killed|device_map|own|~memory than|z1|z2|z3",
         .decided_by = "gpus",
         .is_action = true,
         .number = Quantity::gpus},
@@ -178,7 +179,8 @@ constexpr std::array method_rules = {
                         "offload param|offload the param|offloading "
                         "param|参数卸载|卸载参数|activation|激活|cpu_offload_use|both are",
                .decided_by = "offload",
-               .is_action = true},
+               .is_action = true,
+               .unless = "advice-drop-optimizer-offload"},
     AdviceRule{
         .id = "advice-offload-nvme",
         .words =
@@ -187,15 +189,24 @@ constexpr std::array method_rules = {
         .decided_by = "nvme",
         .is_action = true},
     AdviceRule{.id = "advice-offload-parameters",
+               .truth = Truth::is_false,
+               .words = "offload_param|parameter offload|offloading param|param "
+                        "offload|参数卸载|卸载参数 & ~z0~|~z1~|~z2~ & "
+                        "~work|~support|~with~|~under~|~at~|~can~|支持|配合|可以|能|可用 & "
+                        "!~z3~|~only~|只有|只能|仅",
+               .unless = "advice-drop-optimizer-offload"},
+    AdviceRule{.id = "advice-offload-parameters",
                .truth = Truth::is_half,
                .words = "offload_param|offload param|parameter offload|offload the param|param "
                         "offload|参数卸载|卸载参数 & "
                         "!pin|zero_force|bandwidth|only stage|pointless",
-               .is_action = true},
+               .is_action = true,
+               .unless = "advice-drop-optimizer-offload"},
     AdviceRule{.id = "advice-offload-parameters",
                .truth = Truth::is_half,
                .words = "参数 & 卸载到 & !优化器",
-               .is_action = true},
+               .is_action = true,
+               .unless = "advice-drop-optimizer-offload"},
     AdviceRule{.id = "advice-smaller-model",
                .words = "smaller model|small model|smaller version|smaller variant|fewer "
                         "parameters|小模型|更小的模型|"
