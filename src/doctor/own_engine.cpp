@@ -181,7 +181,8 @@ class OwnEngine {
     return inputs_.deepspeed ? inputs_.deepspeed->root : empty;
   }
   /// Offload would take the optimizer off the device, and is not built: how many ranks do without it.
-  void tell_enough_ranks(const planner::FitQuestion& question) {
+  /// Where some do, a cure in words: it is not among the rows.
+  std::string tell_enough_ranks(const planner::FitQuestion& question) {
     const auto enough = enough_ranks(question, config_words(config()), reader());
     const double psi = static_cast<double>(spec::parameter_count(question.model));
     const double element = question.run.precision == spec::Precision::f32 ? 8 : 12;
@@ -189,9 +190,10 @@ class OwnEngine {
                              ? psi / static_cast<double>(question.placement.world_size)
                              : psi;
     const auto disk = own_disk(inputs_, question.run, disk_need_);
-    if (!enough || (disk && !disk->fits()))
-      return tell("underkeel-offload-not-built", Severity::info, "",
-                  {{"freed", amount(element * share)}});
+    if (!enough || (disk && !disk->fits())) {
+      tell("underkeel-offload-not-built", Severity::info, "", {{"freed", amount(element * share)}});
+      return "@no-cure";
+    }
     std::vector<std::string> words = enough->words;
     if (disk) words.insert(words.end(), disk->words.begin(), disk->words.end());
     // The flag holds over the key.
@@ -207,6 +209,7 @@ class OwnEngine {
           {"place", place_of_nodes(question.machine, enough->nodes,
                                    inputs_.machine ? inputs_.machine_file : std::string())},
           {"words", fmt::format("{}", fmt::join(words, " "))}});
+    return fmt::format("@[cure.more-ranks] {}", enough->ranks);
   }
 
   /// Arenas are taken before the weights are read and kept to the end: no phase needs more than another. `rest` says which
@@ -317,7 +320,7 @@ class OwnEngine {
           cure = "@[cure.smallest]" + row.words;
           break;
         }
-      if (!has_offer()) tell_enough_ranks(question);
+      if (!has_offer()) cure = tell_enough_ranks(question);
     }
     diagnosis_.underkeel.verdict = only_long_ones_fail ? Verdict::unknown
                                    : is_short          ? Verdict::fails

@@ -1,5 +1,10 @@
 // The command itself: flags, exit codes, languages, and what only it does: reading the data.
 
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -116,6 +121,30 @@ TEST(Doctor, CountsTheWindowsOfAnEpoch) {
       << epoch;
   EXPECT_NE(message_of(report, "data-windows-untrained").find("1 of 3"), std::string::npos)
       << message_of(report, "data-windows-untrained");
+}
+
+/// The pages show what the program says of the files in examples/doctor, word for word.
+TEST(DoctorExample, IsPrintedAsThePagesShowIt) {
+  const TemporaryFolder folder;
+  const auto first_lines = [&](const std::string& more) {
+    const std::string command = fmt::format(
+        "cd {} && {} doctor train.yaml ds_config.json config.json hardware.yaml {} > {}",
+        test::in_source("examples/doctor"), test::in_build("apps/underkeel"), more,
+        (folder / "out").string());
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
+    std::istringstream out(read_text(folder / "out"));
+    std::vector<std::string> lines;
+    for (std::string line; lines.size() < 5 && std::getline(out, line);)
+      lines.push_back("    " + line + "\n");
+    return lines;
+  };
+  for (const auto& [page, more] :
+       {std::pair{"README.md", ""}, std::pair{"docs/guide/doctor.md", ""},
+        std::pair{"README.zh.md", "--lang zh"}}) {
+    const std::string text = read_text(test::in_source(page));
+    for (const std::string& line : first_lines(more))
+      EXPECT_NE(text.find(line), std::string::npos) << page << " lacks\n" << line;
+  }
 }
 
 }  // namespace
