@@ -3,6 +3,7 @@
 #include "doctor/deepspeed_host.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "doctor/deepspeed_memory.h"
 #include "doctor/deepspeed_sizes.h"
@@ -12,8 +13,8 @@ namespace {
 
 // A checkpoint shard as Hugging Face writes them; loading holds one at a time.
 constexpr double load_shard_bytes = 5e9;
-// Resident in a Python process with torch and CUDA.
-constexpr Range process_bytes = {1.0e9, 3.0e9};
+// The smallest tensor that is swapped (aio.block_size).
+constexpr double swap_block_bytes = 1 << 20;
 
 class HostModel {
  public:
@@ -38,30 +39,31 @@ class HostModel {
   HostTerms host_terms(bool has_run, bool has_moments) const {
     HostTerms terms;
     const double group = largest_sub_group(run_);
+    const double master = s_.master_bytes, moments = s_.moments_bytes;
     if (s_.optimizer == Offload::cpu && s_.stage < 3) {
       const double largest = element_ * run_.sizes.largest_trainable;
       if (s_.pins_memory) {
-        terms.pin("master", 4 * share_, 4 * share_, true);
-        terms.pin("gradients_f32", 4 * share_, 4 * share_, true);
+        terms.pin("master", master * share_, master * share_, true);
+        terms.pin("gradients_f32", master * share_, master * share_, true);
         terms.pin("staging", element_ * share_ + largest, element_ * share_, true);
       } else {
-        terms.all.add("master", 4 * share_);
-        terms.all.add("gradients_f32", 4 * share_);
+        terms.all.add("master", master * share_);
+        terms.all.add("gradients_f32", master * share_);
         terms.all.add("staging", element_ * share_ + largest);
       }
-      if (has_moments) terms.all.add("moments", 8 * share_);
+      if (has_moments) terms.all.add("moments", moments * share_);
       if (has_run && run_.accumulation_steps > 1 && s_.stage == 2)
         terms.pin("accumulation", element_ * share_, element_ * share_, s_.pins_memory);
     }
     if (s_.optimizer == Offload::cpu && s_.stage == 3) {
-      terms.all.add("master", 4 * share_);
-      terms.pin("gradients_f32", 4 * share_, 4 * group, s_.pins_memory);
+      terms.all.add("master", master * share_);
+      terms.pin("gradients_f32", master * share_, master * group, s_.pins_memory);
       terms.pin("gradients", s_.gradient_bytes * share_, s_.gradient_bytes * share_,
                 s_.pins_memory);
-      if (has_moments) terms.all.add("moments", 8 * share_);
+      if (has_moments) terms.all.add("moments", moments * share_);
     }
     if (s_.optimizer == Offload::nvme) {
-      terms.pin("nvme_buffers", s_.buffer_count * 4 * group, 4 * group, true);
+      terms.pin("nvme_buffers", s_.buffer_count * master * group, master * group, true);
       terms.pin("gradients", s_.gradient_bytes * share_, s_.gradient_bytes * share_, true);
     }
     const double frozen = element_ * (run_.sizes.frozen - run_.sizes.quantised) / run_.ranks;
@@ -111,12 +113,31 @@ class HostModel {
       put(Phase::after_save, true, {});
     }
     put(Phase::resume, true, resume_on_host());
-    if (const double bytes = nvme_bytes(run_); bytes > 0)
-      for (const Phase phase : {Phase::step, Phase::update, Phase::resume}) {
-        Holding holding;
-        holding.add("optimizer", 0.75 * bytes, bytes);
-        forecast.at(phase, Space::nvme) = holding;
-      }
+    if (s_.optimizer == Offload::nvme || s_.parameters == Offload::nvme)
+      for (const Phase phase : {Phase::step, Phase::update, Phase::resume})
+        forecast.at(phase, Space::nvme) = on_nvme();
+  }
+
+  /// Swap files of a node. Gradients are swapped beside master and moments where they do not all wait on the host.
+  Holding on_nvme() const {
+    Holding holding;
+    const double elements = run_.ranks_on_node * share_;
+    if (s_.optimizer == Offload::nvme)
+      holding.add("optimizer", (s_.master_bytes + s_.moments_bytes) * elements,
+                  (2 * s_.master_bytes + s_.moments_bytes) * elements);
+    if (s_.parameters == Offload::nvme)
+      holding.add("weights", swapped_weights(), element_ * elements);
+    return holding;
+  }
+
+  /// A share that is smaller than a block of the disk's stays on the host.
+  double swapped_weights() const {
+    double bytes = 0;
+    for (const Tensor& tensor : run_.sizes.tensors) {
+      const double share = element_ * std::ceil(static_cast<double>(tensor.elements) / run_.ranks);
+      if (tensor.is_trainable && share >= swap_block_bytes) bytes += run_.ranks_on_node * share;
+    }
+    return bytes;
   }
 
   double frozen_bytes() const {
@@ -142,8 +163,8 @@ class HostModel {
     // Zeros as large as a sub-group, before there are buffers for gradients.
     if (s_.stage == 3 && s_.optimizer == Offload::cpu)
       holding.add("set_up", 0,
-                  run_.ranks_on_node *
-                      std::max(0.0, 4 * largest_sub_group(run_) - s_.gradient_bytes * share_));
+                  run_.ranks_on_node * std::max(0.0, s_.master_bytes * largest_sub_group(run_) -
+                                                         s_.gradient_bytes * share_));
     return holding;
   }
 
@@ -152,7 +173,7 @@ class HostModel {
     const double whole = element_ * (run_.sizes.total() - run_.sizes.quantised);
     const auto [narrow, wide] = adapters_on_rank_0(run_.sizes);
     // The largest storage of a rank is serialised at a time.
-    const double storage = s_.stage == 3 ? 4 * largest_sub_group(run_) : 4 * share_;
+    const double storage = s_.master_bytes * (s_.stage == 3 ? largest_sub_group(run_) : share_);
     if (s_.optimizer == Offload::none)  // else it is written from where it lies
       holding.add("serialised", 0, run_.ranks_on_node * storage);
     if (s_.stage < 3)
@@ -173,7 +194,7 @@ class HostModel {
     const double ranks = run_.ranks_on_node;
     const double weights = ranks * element_ * psi_;
     if (s_.optimizer == Offload::nvme) return holding;
-    holding.add("optimizer_file", ranks * (s_.stage == 0 && !s_.is_16_bit ? 8 : 12) * share_);
+    holding.add("optimizer_file", ranks * optimizer_file_bytes(s_) * share_);
     if (s_.stage < 3) holding.add("model_file", s_.stage == 0 ? weights : 0, weights);
     return holding;
   }
@@ -187,15 +208,6 @@ class HostModel {
 
 void add_host_memory(const DeepspeedRun& run, Forecast& forecast) {
   HostModel(run).add_to(forecast);
-}
-
-double nvme_bytes(const DeepspeedRun& run) {
-  const double ranks = run.ranks_on_node;
-  double bytes = 0;
-  // Master, both moments, and f32 gradients, which are swapped too.
-  if (run.settings.optimizer == Offload::nvme) bytes += ranks * 16 * share_of(run);
-  if (run.settings.parameters == Offload::nvme) bytes += ranks * 2 * share_of(run);
-  return bytes;
 }
 
 }  // namespace underkeel::doctor

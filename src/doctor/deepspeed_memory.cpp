@@ -53,7 +53,8 @@ class Model {
 
   double state_bytes() const {
     if (s_.optimizer != Offload::none) return 0;
-    return s_.stage == 0 ? (s_.is_16_bit ? 12 : 8) * psi_ : 12 * share_;
+    if (s_.stage == 0) return (s_.is_16_bit ? 12 : 8) * psi_;
+    return (s_.master_bytes + s_.moments_bytes) * share_;
   }
 
   void add_weights(Holding& holding) const {
@@ -86,8 +87,8 @@ class Model {
       holding.add("moments", 8 * psi_);  // a dummy step makes them at the start
       return;
     }
-    holding.add("master", 4 * share_);
-    if (has_moments) holding.add("moments", 8 * share_);
+    holding.add("master", s_.master_bytes * share_);
+    if (has_moments) holding.add("moments", s_.moments_bytes * share_);
   }
 
   /// Of stage 3: there from the start to the end.
@@ -120,9 +121,10 @@ class Model {
     } else if (s_.stage > 0) {
       // Weights a second time, while they are made flat; master, zeros for gradients, or staging come after.
       const bool offloads = s_.optimizer != Offload::none;
-      const double after = offloads ? element_ * run_.sizes.largest_trainable : 4 * share_;
+      const double master = s_.master_bytes * share_;
+      const double after = offloads ? element_ * run_.sizes.largest_trainable : master;
       const double flat = flattens_on_device(run_) ? element_ * psi_ - after : 0;
-      holding.add("set_up", std::max(offloads ? 0 : 4 * share_, flat));
+      holding.add("set_up", std::max(offloads ? 0 : master, flat));
     } else if (s_.is_16_bit) {
       holding.add("set_up", 4 * psi_);  // gradients of zero, for the step that makes the moments
     }
@@ -138,7 +140,8 @@ class Model {
     // Received from the host, and copied once more.
     const double alone =
         (s_.parameters != Offload::none ? 2 : 1) * element_ * run_.sizes.largest_tensor;
-    return std::max(offloads ? 0 : 4 * largest_sub_group(run_), gradients + bucket + alone);
+    return std::max(offloads ? 0 : s_.master_bytes * largest_sub_group(run_),
+                    gradients + bucket + alone);
   }
 
   /// Forward and backward: the worst of their moments.
@@ -334,7 +337,8 @@ class Model {
     if (s_.stage == 3) {
       // One gradient that divides evenly is reduced from where it is.
       const bool is_alone = reduction.count == 1 && std::fmod(reduction.elements, run_.ranks) == 0;
-      holding.add("bucket_copy", 0, is_alone ? 0 : copy);
+      const bool is_copied = !is_alone && (many_ || s_.reduce_scatter);
+      holding.add("bucket_copy", 0, is_copied ? copy : 0);
     } else if (many_ && s_.reduce_scatter) {
       holding.add("bucket_copy", 0, copy);
     }
@@ -406,12 +410,17 @@ class Model {
       holding.add("gradients", 2 * psi_ + 4 * psi_);
     } else if (s_.stage < 3) {
       holding.add("gradients", element_ * owned_elements(run_));
-      holding.add("update_copies", (element_ + 4) * share_);
+      holding.add("update_copies", copied_bytes(element_) * share_);
     } else {
       add_resident_gradients(holding);
-      holding.add("update_copies", (s_.gradient_bytes + 4) * largest_sub_group(run_));
+      holding.add("update_copies", copied_bytes(s_.gradient_bytes) * largest_sub_group(run_));
     }
     return holding;
+  }
+
+  /// What an update makes of an element of a gradient: one flat, and that once more where the master has another type.
+  double copied_bytes(double gradient) const {
+    return gradient + (gradient == s_.master_bytes ? 0 : s_.master_bytes);
   }
 
   Holding evaluation() const {

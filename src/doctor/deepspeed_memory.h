@@ -25,7 +25,4 @@ struct Reserved {
 };
 Reserved reserved_bytes(const Forecast& forecast);
 
-/// NVMe of a node, in bytes; 0 when nothing lies there.
-double nvme_bytes(const DeepspeedRun& run);
-
 }  // namespace underkeel::doctor

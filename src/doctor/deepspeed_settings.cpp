@@ -60,7 +60,7 @@ void read_precision(const Value& config, const std::optional<RunFacts>& run,
     return truth_at(config, path).value_or(false);
   };
   const bool fp16 = mode("fp16", run && run->fp16);
-  const std::string_view section = value_at(config, "bfloat16") != nullptr ? "bfloat16" : "bf16";
+  const std::string section = value_at(config, "bfloat16") != nullptr ? "bfloat16" : "bf16";
   // Without a run "auto" is what such configs are for, unless they ask for fp16.
   const bool is_left_open = !run && !fp16 && is_auto_at(config, fmt::format("{}.enabled", section));
   const bool bf16 = mode(section, is_left_open || (run && (run->bf16 || run->pure_bf16)));
@@ -69,6 +69,15 @@ void read_precision(const Value& config, const std::optional<RunFacts>& run,
   const std::string type = text_at(config, "data_types.grad_accum_dtype").value_or("");
   const bool in_f32 = type == "fp32" || type == "float32" || type == "float";
   settings.gradient_bytes = in_f32 || !settings.is_16_bit ? 4 : 2;
+  // ZeRO alone takes them, and 16-bit moments only beside a 16-bit master.
+  const bool has_narrow_master =
+      settings.stage > 0 &&
+      ((bf16 && truth_at(config, section + ".bf16_master_weights_and_grads").value_or(false)) ||
+       (fp16 && truth_at(config, "fp16.fp16_master_weights_and_grads").value_or(false)));
+  if (has_narrow_master) settings.master_bytes = 2;
+  if (has_narrow_master && bf16 &&
+      truth_at(config, section + ".bf16_optimizer_states").value_or(false))
+    settings.moments_bytes = 4;
   const std::string sent = lower_case(text_at(config, "communication_data_type").value_or(""));
   if (sent == "fp32") settings.communication_bytes = 4;
   if (sent == "fp16" || sent == "bf16" || sent == "bfp16") settings.communication_bytes = 2;
@@ -85,6 +94,11 @@ std::string_view name_of(Offload offload) {
 
 double sent_bytes(const DeepspeedSettings& settings) {
   return settings.communication_bytes.value_or(settings.is_16_bit ? 2 : 4);
+}
+
+double optimizer_file_bytes(const DeepspeedSettings& settings) {
+  const bool has_master = settings.is_16_bit || settings.stage > 0;
+  return (has_master ? settings.master_bytes : 0) + settings.moments_bytes;
 }
 
 DeepspeedSettings settings_of(const Value& config, const std::optional<RunFacts>& run,

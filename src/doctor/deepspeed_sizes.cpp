@@ -44,16 +44,19 @@ double largest_sub_group(const DeepspeedRun& run) {
 double owned_elements(const DeepspeedRun& run) {
   const auto share = static_cast<std::int64_t>(share_of(run));
   if (share == 0) return 0;
-  std::vector<std::int64_t> owned(static_cast<std::size_t>(run.ranks), 0);
-  std::int64_t begin = 0;
+  // Tensors come in the order of the ranks, so that one rank is open at a time.
+  std::int64_t begin = 0, open_rank = 0, open_elements = 0, most = 0;
   for (const Tensor& tensor : run.sizes.tensors) {
     if (!tensor.is_trainable || tensor.elements == 0) continue;
     const std::int64_t end = begin + tensor.elements;
-    for (std::int64_t rank = begin / share; rank <= (end - 1) / share; ++rank)
-      owned[static_cast<std::size_t>(rank)] += tensor.elements;
+    if (begin / share > open_rank) open_elements = 0;
+    open_elements += tensor.elements;
+    most = std::max(most, open_elements);
+    open_rank = (end - 1) / share;
+    if (open_rank > begin / share) open_elements = tensor.elements;
     begin = end;
   }
-  return static_cast<double>(*std::max_element(owned.begin(), owned.end()));
+  return static_cast<double>(most);
 }
 
 bool flattens_on_device(const DeepspeedRun& run) {

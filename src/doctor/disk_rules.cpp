@@ -7,6 +7,7 @@
 
 #include "doctor/disk_cures.h"
 #include "doctor/memory_rules.h"
+#include "doctor/trainer_loop.h"
 #include "io/checkpoint_space.h"
 
 namespace underkeel::doctor {
@@ -23,12 +24,18 @@ struct CheckpointBytes {
 CheckpointBytes checkpoint_bytes(const MemoryCase& memory) {
   const DeepspeedSettings& s = memory.settings;
   const double element = s.is_16_bit ? 2 : 4;
-  const bool has_master = s.is_16_bit || s.stage > 0;
   CheckpointBytes bytes;
+  if (s.is_trainers_loop) {
+    const LoopBytes each = loop_bytes(s);
+    if (!memory.run.saves_model_only) bytes.state = each.moments * memory.sizes.trainable;
+    bytes.weights = each.weight * memory.sizes.trainable;
+    if (!memory.run.is_lora) bytes.weights += element * memory.sizes.frozen;
+    return bytes;
+  }
   // Asked for weights that it may not gather, the Trainer writes DeepSpeed's whole checkpoint in their place.
   const bool falls_back = !memory.run.is_lora && s.stage == 3 && !s.gathers_on_save;
   if (!memory.run.saves_model_only || falls_back) {
-    bytes.state = (has_master ? 12 : 8) * memory.sizes.trainable;
+    bytes.state = optimizer_file_bytes(s) * memory.sizes.trainable;
     if (s.stage < 3) bytes.weights += element * memory.sizes.trainable;
   }
   const bool has_file = memory.run.is_lora || s.stage < 3 || s.gathers_on_save;

@@ -136,7 +136,10 @@ void tell_buckets(const MemoryCase& memory, const Forecast& state, const Tell& t
     return term_bytes(state, Phase::step, Space::device, name);
   };
   const double bucket = step("bucket"), copy = step("bucket_copy") + step("bucket_cast");
-  if (bucket + copy <= 0) return;
+  // The buckets of the Trainer's own loop are DDP's, which no key here sizes.
+  if (bucket + copy <= 0 || s.is_trainers_loop) return;
+  if (s.uses_bf16_optimizer)
+    return tell("bf16-optimizer-copy", Severity::info, Certainty::exact, {{"copy", amount(copy)}});
   if (s.stage == 0)
     return tell("all-reduce-copy", Severity::info, Certainty::exact, {{"copy", amount(copy)}});
   const double width = static_cast<double>(memory.model->width);
@@ -195,8 +198,9 @@ void tell_resume(const MemoryCase& memory, const Forecast& forecast, const Tell&
                              {"processes", span_of({least, most})},
                              {"limit", limit ? limit_text(*limit) : "@unknown"}};
   if (memory.settings.optimizer == Offload::nvme) {
-    // Gradients are swapped too, and not saved.
-    slots.push_back({"swap", amount(forecast.at(Phase::resume, Space::nvme)->low())});
+    // Gradients are swapped too, and not saved; nor are weights.
+    slots.push_back(
+        {"swap", amount(term_range(forecast, Phase::resume, Space::nvme, "optimizer").first)});
     return tell("resume-copies-swap-files", Severity::info, Certainty::estimate, std::move(slots));
   }
   const Verdict verdict = resume_verdict(memory, forecast).value_or(Verdict::runs);
@@ -353,12 +357,20 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
           {"copies", amount(copies)},
           {"peak", amount(peak)}});
   }
-  if (s.stage >= 1 && memory.ranks == 1 && s.optimizer == Offload::none)
+  if (s.stage >= 1 && memory.ranks == 1 && s.optimizer == Offload::none) {
+    const double element = s.is_16_bit ? 2 : 4;
+    const double gradient = s.uses_bf16_optimizer ? element + 4
+                            : s.stage == 3        ? s.gradient_bytes
+                                                  : element;
+    const double optimizer = s.master_bytes + s.moments_bytes;
+    const double bytes = element + gradient + optimizer;
     tell("one-rank-saves-nothing", Severity::warning, Certainty::exact,
          {{"stage", fmt::format("{}", s.stage)},
-          {"state", amount(16 * memory.sizes.trainable + frozen_bytes(memory))},
-          {"parts", memory.sizes.frozen > 0 ? "@state.of-adapters" : "@state.of-all"},
-          {"freed", amount(12 * memory.sizes.trainable)}});
+          {"state", amount(bytes * memory.sizes.trainable + frozen_bytes(memory))},
+          {"parts", fmt::format("{:.0f}@[state.{}]", bytes,
+                                memory.sizes.frozen > 0 ? "of-adapters" : "of-all")},
+          {"freed", amount(optimizer * memory.sizes.trainable)}});
+  }
   tell_buckets(memory, state, tell);
   if (s.stage == 3 && s.parameters == Offload::nvme &&
       memory.sizes.largest_tensor / memory.ranks > s.parameter_buffer)
@@ -394,7 +406,8 @@ void tell_phases(const MemoryCase& memory, Diagnosis& diagnosis, const Inputs& i
   }
   tell(saves ? "host-phases" : "host-steady", Severity::info, Certainty::estimate,
        std::move(phases));
-  tell_resume(memory, forecast, tell);
+  // The Trainer's own loop on several ranks reads the moments on their way to the device.
+  if (!s.is_trainers_loop || memory.ranks == 1) tell_resume(memory, forecast, tell);
   for (const Space space : {Space::pinned_host, Space::host})
     if (const auto phase = where_rounding_decides(forecast, space, memory.resumes)) {
       const Holding& holding = *forecast.at(*phase, space);

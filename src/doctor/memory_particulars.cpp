@@ -107,7 +107,7 @@ class Particulars {
          {{"count", fmt::format("{:.0f}", memory_.sizes.trainable)},
           {"size_16", amount(2 * memory_.sizes.trainable)},
           {"size_32", amount(4 * memory_.sizes.trainable)},
-          {"checkpoint", amount((2 + 12) * memory_.sizes.trainable)},
+          {"checkpoint", amount((2 + optimizer_file_bytes(s_)) * memory_.sizes.trainable)},
           {"base", amount(base_)}});
     if (s_.stage == 3 && memory_.run.saves) {
       const double steady = [&] {

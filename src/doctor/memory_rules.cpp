@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "doctor/config_rules.h"
+#include "doctor/document.h"
 #include "doctor/packing_rules.h"
+#include "doctor/trainer_loop.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -47,6 +49,21 @@ Limits limits_of(const Question& question, const Inputs& inputs) {
   return limits;
 }
 
+namespace {
+
+/// accelerate may bring DeepSpeed without a config of it.
+bool is_trainers_loop(const Inputs& inputs) {
+  return inputs.run && !inputs.deepspeed &&
+         !(inputs.accelerate &&
+           text_at(inputs.accelerate->root, "distributed_type") == "DEEPSPEED");
+}
+
+Forecast memory_of(const DeepspeedRun& run) {
+  return run.settings.is_trainers_loop ? trainer_loop_memory(run) : deepspeed_memory(run);
+}
+
+}  // namespace
+
 void take_settings(const Inputs& inputs, MemoryCase& memory) {
   memory.under_trainer = inputs.run || inputs.accelerate;
   const spec::Value no_config;
@@ -66,6 +83,8 @@ void take_settings(const Inputs& inputs, MemoryCase& memory) {
   }
   memory.sizes = sizes_of(*memory.model, memory.run);
   memory.settings = settings_of(config, run, memory.model->width);
+  memory.settings.is_trainers_loop = is_trainers_loop(inputs);
+  memory.settings.is_pure_bf16 = memory.run.pure_bf16;
   memory.uncounted.reset();
   for (const Uncounted& each : uncounted_settings(inputs))
     memory.uncounted = memory.uncounted.value_or(Bound{}) & each.bound;
@@ -141,13 +160,13 @@ Forecast state_forecast_of(const MemoryCase& memory) {
   run.activations = {};
   run.evaluation = {};
   run.has_process = false;
-  return deepspeed_memory(run);
+  return memory_of(run);
 }
 
 namespace {
 
 Forecast forecast_with_limits(const MemoryCase& memory) {
-  Forecast forecast = deepspeed_memory(run_of(memory));
+  Forecast forecast = memory_of(run_of(memory));
   for (auto& spaces : forecast.memory) {
     const std::optional<double> limits[] = {memory.limits.device, memory.limits.page_locked,
                                             memory.limits.host, memory.limits.nvme};
@@ -315,6 +334,21 @@ void tell_unjudged(const Inputs& inputs, Diagnosis& diagnosis) {
                                   .file = inputs.run ? inputs.run->file : inputs.deepspeed->file});
 }
 
+/// What the figures are of, where no config says it.
+void tell_no_config(const MemoryCase& memory, const Inputs& inputs, Diagnosis& diagnosis) {
+  const bool is_loop = memory.settings.is_trainers_loop;
+  const LoopBytes bytes = loop_bytes(memory.settings);
+  const auto count = [](double each) { return fmt::format("{:.0f}", each); };
+  diagnosis.findings.push_back({.id = is_loop ? "no-deepspeed-config" : "no-deepspeed-config-named",
+                                .certainty = Certainty::estimate,
+                                .engine = Engine::deepspeed,
+                                .file = inputs.run->file,
+                                .slots = {{"total", count(bytes.total())},
+                                          {"weight", count(bytes.weight)},
+                                          {"gradient", count(bytes.gradient)},
+                                          {"moments", count(bytes.moments)}}});
+}
+
 }  // namespace
 
 void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
@@ -324,11 +358,7 @@ void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& d
   diagnosis.deepspeed = forecast_of(*memory);
   for (Alternative& row : deepspeed_alternatives(*memory, inputs))
     diagnosis.alternatives.push_back(std::move(row));
-  if (!inputs.deepspeed)
-    diagnosis.findings.push_back({.id = "no-deepspeed-config",
-                                  .certainty = Certainty::estimate,
-                                  .engine = Engine::deepspeed,
-                                  .file = inputs.run->file});
+  if (!inputs.deepspeed) tell_no_config(*memory, inputs, diagnosis);
   for (const Uncounted& each : uncounted_settings(inputs))
     diagnosis.findings.push_back(
         {.id = "deepspeed-not-counted",

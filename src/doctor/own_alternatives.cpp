@@ -25,8 +25,8 @@ constexpr std::int64_t most_ranks = 1024;
 constexpr int most_plans_of_ranks = 4;
 // A layer of a plan takes half a millisecond.
 constexpr std::int64_t most_planned_layers = 320;
-// Settings that are estimated at most before one is planned; each takes a dozen layers.
-constexpr int most_estimates = 16;
+// Settings that are estimated at most before one is planned; each takes the time of some twenty layers.
+constexpr int most_estimates = 9;
 // With fewer layers a plan takes no longer than its estimate.
 constexpr std::int64_t least_estimated_layers = 16;
 // Rows that are shown at most.

@@ -56,7 +56,9 @@ std::vector<Uncounted> uncounted_settings(const Inputs& inputs) {
           {inputs.run->file, "quantization_method", *method, "@uncounted.quantization", no_bound});
   if (inputs.run) add_other_training(*inputs.run, found);
   const auto add = [&](std::string_view key, std::string_view why, Bound bound) {
-    found.push_back({inputs.deepspeed->file, std::string(key), value_at(config, key)->text,
+    const spec::Value& value = *value_at(config, key);
+    const bool is_switch = value.kind == spec::ValueKind::boolean;
+    found.push_back({inputs.deepspeed->file, std::string(key), is_switch ? "true" : value.text,
                      std::string(why), bound});
   };
   if (type && lower_case(*type) != "adam" && lower_case(*type) != "adamw")
@@ -71,6 +73,14 @@ std::vector<Uncounted> uncounted_settings(const Inputs& inputs) {
     add("zero_optimization.mics_shard_size", "@uncounted.mics", Bound{});
   if (above("zero_optimization.zero_hpz_partition_size", 1))
     add("zero_optimization.zero_hpz_partition_size", "@uncounted.hpz", Bound{});
+  const auto is_on = [&](std::string_view key) { return truth_at(config, key).value_or(false); };
+  if (is_on("zero_optimization.zero_quantized_weights"))
+    add("zero_optimization.zero_quantized_weights", "@uncounted.quantised-gathers", Bound{});
+  if (is_on("zero_optimization.zero_quantized_nontrainable_weights"))
+    add("zero_optimization.zero_quantized_nontrainable_weights", "@uncounted.quantised-frozen",
+        no_bound);
+  if (is_on("zero_optimization.zero_quantized_gradients"))
+    add("zero_optimization.zero_quantized_gradients", "@uncounted.quantised-reduction", Bound{});
   const std::string device =
       text_at(config, "zero_optimization.offload_optimizer.device").value_or("none");
   if (device != "none" &&

@@ -68,11 +68,18 @@ constexpr std::array wordings = {
          "请给出含 gpu_mem_gib 和 host_ram_gib 的 --hardware，或 --memory device=..,host=.."}},
     Wording{
         "no-deepspeed-config",
-        {"there is no DeepSpeed config: its figures are those of stage 0, 16 bytes a parameter, "
-         "which the HF "
-         "Trainer's own loop takes as well",
-         "没有 DeepSpeed 配置：其数字按 stage 0 计，每参数 16 字节，HF Trainer 自己的循环也是如此"},
+        {"there is no DeepSpeed config: the figures are those of the HF Trainer's own loop, which "
+         "splits nothing: {total} bytes a parameter that trains ({weight} of weights, {gradient} "
+         "of "
+         "gradients, {moments} of moments) on every rank; what comes on top is a range",
+         "没有 DeepSpeed 配置：按 HF Trainer 自己的循环计，不做任何切分：每个 rank "
+         "上每个被训练的参数 "
+         "{total} 字节（权重 {weight}，梯度 {gradient}，动量 {moments}）；其余部分只是一个范围"},
         {}},
+    Wording{"no-deepspeed-config-named",
+            {"there is no DeepSpeed config: the figures are those of DeepSpeed at stage 0",
+             "没有 DeepSpeed 配置：其数字按 DeepSpeed stage 0 计"},
+            {}},
     Wording{"deepspeed-no-machine",
             {"no machine is given: a rank needs {low} to {high} of device memory; largest: {terms}",
              "没有给出机器：每个 rank 需要 {low} 到 {high} 设备内存；最大的几项：{terms}"},
@@ -129,6 +136,12 @@ constexpr std::array wordings = {
             {"communication: at stage 0 a copy of at most 500000000 gradients is made for the "
              "all-reduce, {copy}; reduce_bucket_size does nothing there",
              "通信：stage 0 的 all-reduce 会复制最多 500000000 个梯度元素，共 {copy}；此时 "
+             "reduce_bucket_size 不起作用"},
+            {}},
+    Wording{"bf16-optimizer-copy",
+            {"communication: BF16_Optimizer has no buckets; gradients of a group are copied into "
+             "the type that is sent, up to {copy}; reduce_bucket_size does nothing there",
+             "通信：BF16_Optimizer 没有桶；一组梯度会复制成通信类型，最多 {copy}；此时 "
              "reduce_bucket_size 不起作用"},
             {}},
     Wording{"bucket-bytes",

@@ -2,6 +2,9 @@
 
 #include "doctor/deepspeed_memory.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "doctor/shapes.h"
@@ -221,6 +224,25 @@ TEST(ModelSizes, CountAdapters) {
   const ModelSizes sizes = sizes_of(llama_2_7b(), run);
   EXPECT_EQ(sizes.trainable, 19988480.0);
   EXPECT_EQ(sizes.frozen, 6738415616.0);
+}
+
+TEST(DeepspeedMemory, CountsTheParametersThatARankOwnsAPartOf) {
+  for (const double ranks : {1.0, 2.0, 3.0, 7.0, 64.0, 1000.0, 32768.0}) {
+    const DeepspeedRun run = run_of(sizes_of_llama_2(), {.stage = 2, .ranks = ranks});
+    const auto share = static_cast<std::int64_t>(share_of(run));
+    std::vector<std::int64_t> owned(static_cast<std::size_t>(ranks), 0);
+    std::int64_t begin = 0;
+    for (const Tensor& tensor : run.sizes.tensors) {
+      const std::int64_t end = begin + tensor.elements;
+      for (std::int64_t rank = begin / share; rank <= (end - 1) / share; ++rank)
+        owned[static_cast<std::size_t>(rank)] += tensor.elements;
+      begin = end;
+    }
+
+    EXPECT_EQ(owned_elements(run),
+              static_cast<double>(*std::max_element(owned.begin(), owned.end())))
+        << ranks;
+  }
 }
 
 struct Sending {
