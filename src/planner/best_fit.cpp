@@ -11,7 +11,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <span>
 #include <thread>
 
 #include <fmt/format.h>
@@ -21,6 +20,7 @@
 #include "base/units.h"
 #include "planner/few_layers.h"
 #include "planner/fitting_runs.h"
+#include "planner/knobs.h"
 #include "planner/search_grid.h"
 
 namespace underkeel::planner {
@@ -34,42 +34,6 @@ constexpr std::int64_t most_plans = 24;
 
 // A row that takes this much longer than the first is no answer to what is fastest, whatever memory it leaves.
 constexpr double slowest_row = 1.5;
-
-constexpr std::array<std::string_view, 4> knobs = {"recompute", "micro-batch", "ZeRO stage",
-                                                   "gather ahead"};
-
-std::string knob_text(std::string_view knob, const Settings& settings) {
-  if (knob == "recompute") return std::string(name_of(settings.recompute));
-  if (knob == "micro-batch")
-    return fmt::format("{} x {}", settings.micro_batch, settings.accumulation);
-  if (knob == "ZeRO stage") return fmt::format("{}", settings.stage);
-  if (settings.prefetch_elements == 0) return "nothing";
-  return settings.prefetch_elements ? format_count(*settings.prefetch_elements) + " elements"
-                                    : std::string("one unit");
-}
-
-bool differ_in(std::string_view knob, Settings a, const Settings& b) {
-  if (a == b) return false;
-  if (knob == "recompute") a.recompute = b.recompute;
-  if (knob == "micro-batch") {
-    a.micro_batch = b.micro_batch;
-    a.accumulation = b.accumulation;
-  }
-  if (knob == "ZeRO stage") {
-    if (a.stage == b.stage) return false;
-    // Gathers ahead are stage 3's alone; of stage 3 only the run's own choice is told.
-    if (a.stage == 3) a.prefetch_elements = b.prefetch_elements;
-    a.stage = b.stage;
-  }
-  if (knob == "gather ahead") a.prefetch_elements = b.prefetch_elements;
-  a.evaluation_batch = b.evaluation_batch;
-  return a == b;
-}
-
-bool differ_in_one(const Settings& a, const Settings& b) {
-  return std::any_of(knobs.begin(), knobs.end(),
-                     [&](std::string_view knob) { return differ_in(knob, a, b); });
-}
 
 /// By more than sums of times differ in their last digits and a reader is told of.
 bool is_longer(double one_s, double other_s) {
@@ -85,7 +49,8 @@ class BestFitSearch {
         ask_disk_(ask_disk),
         room_(room_of(question.run, question.machine, question.placement)),
         parameter_count_(spec::parameter_count(question.model)),
-        few_layers_(question.model) {}
+        few_layers_(question.model),
+        evaluation_batches_(evaluation_batches_to_search(question)) {}
 
   BestFit run() {
     BestFit found;
@@ -97,8 +62,8 @@ class BestFitSearch {
       estimates_.push_back(smaller != nullptr ? as_large_as(*smaller, settings)
                                               : estimate(settings));
     }
-    std::vector<const Estimate*> order;
-    for (const Estimate& one : estimates_)
+    std::vector<Estimate*> order;
+    for (Estimate& one : estimates_)
       if (one.may_fit) order.push_back(&one);
     std::stable_sort(order.begin(), order.end(), [](const Estimate* a, const Estimate* b) {
       return a->times.step_s < b->times.step_s;
@@ -129,48 +94,70 @@ class BestFitSearch {
     FittingRun run;  // `disk` alone where the disk refuses
     std::vector<Shortage> shortages;
     bool disk_refuses = false;
+    bool may_fit_with_less_evaluation = false;
 
     bool fits() const { return shortages.empty() && !disk_refuses; }
   };
   enum class Disk : std::uint8_t { heeded, passed_over };
 
-  /// Of `order`, by estimated steps, those that fit: as many as an answer has, and all that may be faster.
-  std::vector<FittingRun> fastest(std::span<const Estimate* const> order, Disk disk,
+  /// Of `waiting`, by estimated steps, those that fit: as many as an answer has, and all that may be faster.
+  std::vector<FittingRun> fastest(std::vector<Estimate*> waiting, Disk disk,
                                   std::int64_t& planned_count) {
     std::vector<FittingRun> rows;
-    while (!order.empty()) {
-      std::vector<const Estimate*> next;
-      bool may_be_faster = false;
-      while (!order.empty() && next.size() < most_fitting_runs) {
-        const Estimate& one = *order.front();
-        order = order.subspan(1);
-        const double least_s = one.times.step_s * (1 - time_tolerance);
+    const auto may_be_faster = [&](const Estimate* one) {
+      return one->times.step_s * (1 - time_tolerance) <= rows.front().times.step_s &&
+             !is_idle_gathering(*one);
+    };
+    for (;;) {
+      std::vector<Estimate*> next, later;
+      for (Estimate* const one : waiting) {
+        const double least_s = one->times.step_s * (1 - time_tolerance);
         if (rows.size() == most_fitting_runs && least_s > rows.back().times.step_s) continue;
         if (!rows.empty() && least_s > slowest_row * rows.front().times.step_s) continue;
-        if (is_idle_gathering(one)) continue;
-        may_be_faster = true;
-        if (!is_surpassed(one, rows)) next.push_back(&one);
+        if (is_surpassed(*one, rows)) continue;
+        const bool waits = next.size() == most_fitting_runs || is_idle_gathering(*one);
+        (waits ? later : next).push_back(one);
       }
-      if (!may_be_faster) break;
-      planned_count += plan_into(rows, next, disk);
-      if (planned_count >= most_plans && !rows.empty() && !order.empty() &&
-          order.front()->times.step_s * (1 - time_tolerance) > rows.front().times.step_s)
-        break;
+      if (next.empty()) return rows;
+      planned_count += plan_into(rows, std::move(next), disk);
+      waiting = std::move(later);
+      if (planned_count >= most_plans && !rows.empty() &&
+          std::none_of(waiting.begin(), waiting.end(), may_be_faster))
+        return rows;
     }
-    return rows;
   }
 
-  /// Plans in full, remembers what came of it, and puts what fits into `rows`. Gives how many were planned.
-  std::int64_t plan_into(std::vector<FittingRun>& rows, const std::vector<const Estimate*>& wanted,
-                         Disk disk) {
+  /// Plans in full, remembers what came of it, and puts what fits into `rows`. What evaluations alone keep from fitting is
+  /// planned again with a smaller batch of them. Gives how many were planned.
+  std::int64_t plan_into(std::vector<FittingRun>& rows, std::vector<Estimate*> wanted, Disk disk) {
     std::int64_t count = 0;
-    for (std::optional<Planned>& planned : plan_in_full(wanted, disk)) {
-      if (!planned) continue;
-      if (!planned->disk_refuses) ++count;
-      if (planned->fits()) insert_run(planned->run, rows);
-      planned_.push_back(std::move(*planned));
+    while (!wanted.empty()) {
+      std::vector<Estimate*> again;
+      std::vector<std::optional<Planned>> made = plan_in_full(wanted, disk);
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        if (!made[i]) continue;
+        Planned& planned = *made[i];
+        if (!planned.disk_refuses) ++count;
+        if (planned.fits()) insert_run(planned.run, rows);
+        if (planned.may_fit_with_less_evaluation && lower_evaluation(*wanted[i]))
+          again.push_back(wanted[i]);
+        planned_.push_back(std::move(planned));
+      }
+      wanted = std::move(again);
     }
     return count;
+  }
+
+  /// To the largest smaller evaluation batch that may fit; where none does, to the smallest. False: none does.
+  bool lower_evaluation(Estimate& one) const {
+    Settings settings = one.settings;
+    for (const std::int64_t batch : evaluation_batches_)
+      if (batch < one.settings.evaluation_batch) {
+        settings.evaluation_batch = batch;
+        one = estimate_as_it_is(settings);
+        if (one.may_fit) return true;
+      }
+    return false;
   }
 
   /// Plans in full all that may fit and differs from the first row in one knob, but for what is far slower. Estimates of
@@ -179,8 +166,8 @@ class BestFitSearch {
   void hold_against_neighbours(BestFit& found) {
     std::vector<const Estimate*> asked;
     while (!found.rows.empty()) {
-      std::vector<const Estimate*> wanted;
-      for (const Estimate& one : estimates_)
+      std::vector<Estimate*> wanted;
+      for (Estimate& one : estimates_)
         if (one.may_fit && !is_told_by_estimate(one, found.rows.front().times) &&
             planned_with(one.settings) == nullptr &&
             differ_in_one(found.rows.front().settings, one.settings) &&
@@ -189,7 +176,7 @@ class BestFitSearch {
       if (wanted.empty()) return;
       asked.insert(asked.end(), wanted.begin(),
                    wanted.end());  // words that cannot be read give no plan
-      found.planned += plan_into(found.rows, wanted, Disk::heeded);
+      found.planned += plan_into(found.rows, std::move(wanted), Disk::heeded);
     }
   }
 
@@ -228,10 +215,10 @@ class BestFitSearch {
   }
 
   /// Whether it gathers further ahead than a setting that is the same else, and by their estimates gains nothing. (Beside
-  /// the first row it is planned all the same.)
+  /// the first row it is planned all the same, and where that setting proves too large.)
   bool is_idle_gathering(const Estimate& one) const {
     return std::any_of(estimates_.begin(), estimates_.end(), [&](const Estimate& other) {
-      return &other != &one && other.may_fit &&
+      return &other != &one && other.may_fit && !has_proved_too_large(other) &&
              differ_in("gather ahead", one.settings, other.settings) &&
              other.settings.evaluation_batch == one.settings.evaluation_batch &&
              other.times.step_s <= one.times.step_s &&
@@ -240,6 +227,11 @@ class BestFitSearch {
               other.times.step_s < one.times.step_s ||
               other.sizes.layout.size_bytes != one.sizes.layout.size_bytes);
     });
+  }
+
+  bool has_proved_too_large(const Estimate& one) const {
+    const Planned* const planned = planned_with(one.settings);
+    return planned != nullptr && !planned->fits();
   }
 
   /// Whether one of `rows` is faster in any case and needs no more than is estimated.
@@ -254,7 +246,7 @@ class BestFitSearch {
   /// The largest evaluation batch that may fit; where none does, the estimate of the smallest.
   Estimate estimate(Settings settings) const {
     Estimate made;
-    for (const std::int64_t batch : evaluation_batches_to_search(q_)) {
+    for (const std::int64_t batch : evaluation_batches_) {
       settings.evaluation_batch = batch;
       made = estimate_as_it_is(settings);
       if (made.may_fit || made.is_bound) break;
@@ -309,7 +301,7 @@ class BestFitSearch {
   }
 
   /// Several at once, one a core: a plan takes tens of MiB, which the next one on its thread takes again.
-  std::vector<std::optional<Planned>> plan_in_full(const std::vector<const Estimate*>& wanted,
+  std::vector<std::optional<Planned>> plan_in_full(const std::vector<Estimate*>& wanted,
                                                    Disk disk) const {
     std::vector<std::optional<Planned>> made(wanted.size());
     std::atomic<std::size_t> next{0};
@@ -346,11 +338,14 @@ class BestFitSearch {
                    .disk = use,
                    .choices = {}};
     planned.shortages = shortages_of(plan, room_);
+    planned.may_fit_with_less_evaluation = !planned.shortages.empty() &&
+                                           settings.evaluation_batch > evaluation_batches_.back() &&
+                                           !shortage_of(least_without_evaluation(plan), room_);
     return planned;
   }
 
   /// What memory has room for and the disk has not: the one that wants least of it.
-  void name_what_the_disk_refused(std::span<const Estimate* const> order, BestFit& found) {
+  void name_what_the_disk_refused(const std::vector<Estimate*>& order, BestFit& found) {
     if (!disk_use(q_.run)) return;
     const std::vector<FittingRun> rows = fastest(order, Disk::passed_over, found.planned);
     const auto least =
@@ -361,32 +356,37 @@ class BestFitSearch {
   }
 
   /// The one that misses by least: bounds become estimates and estimates plans, lowest first, until none that is left can
-  /// miss by less.
-  void name_smallest(BestFit& found) const {
+  /// miss by less than the best of what was planned.
+  void name_smallest(BestFit& found) {
+    double reached = std::numeric_limits<double>::infinity();
+    const auto hold = [&](const Planned& planned) {
+      if (planned.shortages.empty() || ratio_of(planned.shortages.front()) >= reached) return;
+      reached = ratio_of(planned.shortages.front());
+      found.shortages = planned.shortages;
+      found.smallest = planned.run;
+    };
+    for (const Planned& planned : planned_) hold(planned);
     const auto miss_of = [&](const plan::Plan& sizes) {
       return std::max(1.0, fullness_of(sizes, room_));
     };
     std::multimap<double, Estimate> waiting;  // by the least that they may miss by
-    for (const Estimate& one : estimates_) waiting.emplace(miss_of(one.sizes), one);
-    while (!waiting.empty() && found.planned < most_plans) {
+    for (const Estimate& one : estimates_)
+      if (planned_with(one.settings) == nullptr) waiting.emplace(miss_of(one.sizes), one);
+    for (int planned_here = 0; !waiting.empty() && planned_here < most_plans;) {
       const auto [bound, one] = std::move(*waiting.begin());
       waiting.erase(waiting.begin());
-      const double reached = found.shortages.empty() ? std::numeric_limits<double>::infinity()
-                                                     : ratio_of(found.shortages.front());
       if (bound * (1 - memory_tolerance) > reached) break;
       if (one.is_bound) {
         Settings settings = one.settings;
-        settings.evaluation_batch = evaluation_batches_to_search(q_).back();
+        settings.evaluation_batch = evaluation_batches_.back();
         Estimate made = estimate_from_few_layers(settings);
         waiting.emplace(std::max(bound, miss_of(made.sizes)), std::move(made));
         continue;
       }
-      auto planned = plan_in_full(one.settings, Disk::passed_over);
+      const auto planned = plan_in_full(one.settings, Disk::passed_over);
+      ++planned_here;
       ++found.planned;
-      if (!planned || planned->shortages.empty()) continue;
-      if (ratio_of(planned->shortages.front()) >= reached) continue;
-      found.shortages = std::move(planned->shortages);
-      found.smallest = std::move(planned->run);
+      if (planned) hold(*planned);
     }
   }
 
@@ -470,6 +470,7 @@ class BestFitSearch {
   Room room_;
   std::int64_t parameter_count_;
   FewLayers few_layers_;
+  std::vector<std::int64_t> evaluation_batches_;  // largest first
   std::vector<Estimate> estimates_;
   std::vector<Planned> planned_;  // in full
 };

@@ -61,6 +61,21 @@ std::int64_t least_device_bytes(const Request& request, std::int64_t parameter_c
                   request.model.layers * request.max_rows * request.model.width);
 }
 
+plan::Plan least_without_evaluation(const plan::Plan& plan) {
+  plan::Plan least;
+  least.overhead_bytes = plan.overhead_bytes;
+  auto& size_bytes = least.layout.size_bytes;
+  for (const plan::Peak& peak : plan.peaks)
+    if (peak.segment != plan::SegmentKind::evaluate)
+      size_bytes[index(peak.space)] = std::max(size_bytes[index(peak.space)], peak.size_bytes);
+  // What lives throughout counts in every peak, and may be as large as it is for evaluations.
+  for (const plan::Buffer& buffer : plan.schedule.buffers)
+    if (buffer.persistent &&
+        (buffer.kind == plan::BufferKind::workspace || buffer.kind == plan::BufferKind::staging))
+      size_bytes[index(buffer.space)] -= buffer.size_bytes;
+  return least;
+}
+
 std::optional<Shortage> certain_shortage(const plan::Plan& sizes, const Room& room) {
   auto shortage = shortage_of(sizes, room);
   if (shortage && static_cast<double>(shortage->needed_bytes) * (1 - memory_tolerance) <=

@@ -40,6 +40,9 @@ class FewLayers {
 /// layer. Asked before an estimate, which takes a hundred times as long; counting parameters takes longer too.
 std::int64_t least_device_bytes(const Request& request, std::int64_t parameter_count);
 
+/// A bound from below for what a plan's run would need without its evaluations: sizes of arenas and the overhead alone.
+plan::Plan least_without_evaluation(const plan::Plan& plan);
+
 /// Whether sizes that were estimated are beyond a budget by more than estimates may be wrong.
 std::optional<Shortage> certain_shortage(const plan::Plan& sizes, const Room& room);
 
