@@ -59,6 +59,8 @@ class MethodFigures {
         return add_adapters();
       case Quantity::accumulation:
         return add_sizes();
+      case Quantity::evaluation_batch:
+        return add_evaluation();
       case Quantity::none:
       case Quantity::tokens:
       case Quantity::batch:
@@ -69,27 +71,22 @@ class MethodFigures {
   bool is_card_known() const { return memory_.limits.device.has_value(); }
   double least_now() const { return on_device(forecast_).low; }
 
-  /// At a stage, with the offload that it can have.
-  MemoryCase at_stage(int stage) const {
-    MemoryCase changed = memory_;
-    changed.settings.stage = stage;
-    changed.settings.uses_bf16_optimizer = false;
-    const auto overlap = inputs_.deepspeed
-                             ? truth_at(inputs_.deepspeed->root, "zero_optimization.overlap_comm")
-                             : std::nullopt;
-    changed.settings.overlap_comm = overlap.value_or(stage == 3);
-    if (stage < 3) changed.settings.parameters = Offload::none;
-    if (stage < 1) changed.settings.optimizer = Offload::none;
-    return changed;
-  }
+  MemoryCase at_stage(int stage) const { return run_at_stage(memory_, inputs_, stage); }
 
   void add_stage() {
     const auto said = asked_.of(Quantity::stage);
-    const MemoryCase changed = said ? at_stage(static_cast<int>(said->value)) : memory_;
+    // Who says the stage that the run has speaks for it against the next one.
+    int other = said ? static_cast<int>(said->value) : memory_.settings.stage;
+    const bool is_kept = other == memory_.settings.stage;
+    if (is_kept) other = other > 0 ? other - 1 : 1;
+    const MemoryCase changed = at_stage(other);
     const double then = state_on_device(changed);
     sheet_.count("stage_said", changed.settings.stage);
     sheet_.size("state_at_stage", then);
-    sheet_.judge_change("stage", state_now_ - then, changed);
+    if (is_kept)
+      sheet_.judge_change("stage", then - state_now_, memory_);
+    else
+      sheet_.judge_change("stage", state_now_ - then, changed);
     sheet_.size("state_at_3", state_on_device(at_stage(3)));
     const MemoryCase whole = at_stage(0);
     sheet_.size("state_at_0", state_on_device(whole));
@@ -133,12 +130,8 @@ class MethodFigures {
     sheet_.judge_change("gpus", state_now_ - then, more);
   }
 
-  static double host_of(const Forecast& forecast) {
-    double most = 0;
-    for (const auto& spaces : forecast.memory)
-      if (const auto& holding = spaces[static_cast<std::size_t>(Space::host)])
-        most = std::max(most, holding->low());
-    return most;
+  double host_of(const Forecast& forecast) const {
+    return host_need(forecast, memory_.resumes).bytes.low;
   }
 
   void add_host() {
@@ -221,7 +214,11 @@ class MethodFigures {
       const auto& holding = forecast.at(Phase::evaluate, Space::device);
       return holding ? holding->low() : 0;
     };
+    if (const auto said = asked_.of(Quantity::evaluation_batch))
+      one.run.evaluation_batch =
+          std::max<std::int64_t>(1, std::llround(said->of(number(memory_.run.evaluation_batch))));
     const double before = held(now), after = held(one);
+    sheet_.count("evaluation_batch_said", number(one.run.evaluation_batch));
     const double step = forecast_.at(Phase::step, Space::device)->low();
     sheet_.count("evaluation_batch", number(memory_.run.evaluation_batch));
     sheet_.size("evaluation_now", before);
@@ -257,6 +254,8 @@ class MethodFigures {
     sheet_.size("offload_least", on_device(forecast).low);
     sheet_.size("offload_most", on_device(forecast).high);
     sheet_.size("offload_host", host_of(forecast));
+    sheet_.say("offload_host_phase",
+               fmt::format("@phase.{}", name_of(host_need(forecast, memory_.resumes).phase)));
     sheet_.judge_run("offload", forecast, is_card_known());
 
     MemoryCase on_disk = at_stage(3);

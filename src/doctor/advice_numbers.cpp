@@ -116,6 +116,7 @@ bool fits(Quantity quantity, double value) {
     case Quantity::tokens:
       return is_whole && is_within(16, 1 << 24);
     case Quantity::batch:
+    case Quantity::evaluation_batch:
     case Quantity::rank:
       return is_whole && is_within(1, 1 << 14);
     case Quantity::accumulation:

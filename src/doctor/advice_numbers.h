@@ -9,7 +9,18 @@
 namespace underkeel::doctor {
 
 /// What the number of a rule counts.
-enum class Quantity { none, tokens, batch, accumulation, rank, stage, bits, gpus, percent };
+enum class Quantity {
+  none,
+  tokens,
+  batch,
+  evaluation_batch,
+  accumulation,
+  rank,
+  stage,
+  bits,
+  gpus,
+  percent
+};
 
 /// A count, or a share of what there is now ("halve the batch").
 struct Said {

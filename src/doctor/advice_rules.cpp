@@ -35,6 +35,12 @@ std::string_view phrase_of(Truth truth) {
   return names[static_cast<std::size_t>(truth)];
 }
 
+Truth truth_named(std::string_view phrase) {
+  for (const Truth truth : {Truth::is_true, Truth::is_half})
+    if (phrase == phrase_of(truth)) return truth;
+  return Truth::is_false;
+}
+
 /// Of the rule itself, or of the figures of the run at hand that decide it.
 Truth truth_of(const AdviceRule& rule, const std::map<std::string, std::string>& figures) {
   if (rule.decided_by.empty()) return rule.truth;
@@ -42,9 +48,7 @@ Truth truth_of(const AdviceRule& rule, const std::map<std::string, std::string>&
   if (judged == figures.end())
     return figures.at(fmt::format("{}_fits", rule.decided_by)) == "@fits.yes" ? Truth::is_true
                                                                               : Truth::is_false;
-  for (const Truth truth : {Truth::is_true, Truth::is_half})
-    if (judged->second == phrase_of(truth)) return truth;
-  return Truth::is_false;
+  return truth_named(judged->second);
 }
 
 /// Of the contrary of a statement.
@@ -85,6 +89,16 @@ std::optional<MemoryCase> case_of_advice(const Question& question, const Inputs&
 bool has_effect_cue(const Clause& clause) {
   return std::any_of(clause.cues.begin(), clause.cues.end(),
                      [](const Cue& cue) { return cue.is_of_effect; });
+}
+
+/// Where nobody named a model, and a sentence names a machine.
+MemoryCase case_of_default() {
+  static const spec::ModelSpec model = default_model();
+  MemoryCase bare;
+  bare.model = &model;
+  bare.run.is_lora = false;
+  bare.sizes = sizes_of(model);
+  return bare;
 }
 
 /// What a sentence says of a rule's subject.
@@ -131,6 +145,12 @@ Reading reading_of(const AdviceRule& rule, const std::string& sentence,
         std::none_of(groups.begin(), groups.end(),
                      [&](const auto& group) { return stands_in(group, clause); }))
       reading.is_denied = !reading.is_denied;
+  if (const auto has_more = first_has_more(sentence, rule.sides, rule.scale); has_more == false)
+    reading.is_denied = !reading.is_denied;
+  if (rule.claims_fit || !rule.amount_of.empty()) reading.asked.machine = machine_said(sentence);
+  // "10 GB" may be a word of the advice itself.
+  reading.asked.amount =
+      amount_said(sentence, rule.amount_of.empty() ? recognised : std::vector<Stretch>{});
   Stretch subject = groups.front().front();
   for (const Stretch& each : groups.front())
     if (main->at.holds(each.begin)) {
@@ -191,7 +211,7 @@ class AdviceReader {
     for (const Sentence& sentence : sentences_of(document.text)) {
       if (!has_content(sentence.text)) continue;
       ++sentences;
-      if (read_sentence(sentence, document, sought, told)) continue;
+      if (!sentence.is_question && read_sentence(sentence, document, sought, told)) continue;
       if (++passed_over == 1) first = sentence;
     }
     if (told.empty())
@@ -264,18 +284,35 @@ class AdviceReader {
              .file = file,
              .slots = {{"ranks", figures_.at("ranks")}, {"card", figures_.at("card")}}});
     }
-    if (!asked.said) return figures_;
+    if (asked == AskedNumber{.quantity = asked.quantity}) return figures_;
     figures_of_number_ = figures_;
-    add_run_figures(memory_, inputs_, asked, figures_of_number_);
+    std::optional<MemoryCase> memory = memory_;
+    if (asked.machine != SaidMachine{} || asked.amount) {
+      if (!memory) memory = case_of_default();
+      suppose(asked.machine, *memory);
+      figures_of_number_ =
+          advice_figures(memory, inputs_.deepspeed ? &inputs_.deepspeed->root : nullptr);
+      add_run_figures(memory, inputs_, {.quantity = Quantity::none, .amount = asked.amount},
+                      figures_of_number_);
+    }
+    if (asked.said) add_run_figures(memory, inputs_, asked, figures_of_number_);
     return figures_of_number_;
   }
 
   void tell(const AdviceRule& rule, const Reading& reading, const std::string& file, int line) {
     const auto& figures = figures_of(reading.asked, file);
-    const Truth of_rule = truth_of(rule, figures);
-    const bool is_against = reading.is_denied && rule.is_action && !reading.is_of_effect;
+    const Truth of_rule =
+        reading.asked.amount && !rule.amount_of.empty()
+            ? truth_named(figures.at(fmt::format("{}_amount_truth", rule.amount_of)))
+            : truth_of(rule, figures);
+    const bool is_against =
+        reading.is_denied && rule.is_action && !reading.is_of_effect && !reading.asked.amount;
     const Truth truth = reading.is_denied && !is_against ? contrary_of(of_rule) : of_rule;
-    const std::string verdict = is_against
+    // What is true of something without its number may be wrong of that number.
+    const bool is_unanswered =
+        reading.asked.amount && rule.amount_of.empty() && truth != Truth::is_false;
+    const std::string verdict = is_unanswered ? "@advice.not-this-number"
+                                : is_against
                                     ? fmt::format("@advice.against-{}", phrase_of(truth).substr(8))
                                     : std::string(phrase_of(truth));
     diagnosis_.findings.push_back(

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "doctor/advice_claims.h"
 #include "doctor/advice_sheet.h"
 #include "doctor/doctor.h"
 #include "doctor/memory_rules.h"
@@ -35,6 +36,11 @@ struct AdviceRule {
   std::string_view unless = {};
   /// It says that a run fits: "放不下" denies it, where of others it is why they are recommended.
   bool claims_fit = false;
+  /// Of a run as it makes one: what a number of gigabytes in the sentence is held against (advice_fit_figures.cpp).
+  std::string_view amount_of = {};
+  /// It says that the first of "z3|z2" has more of something than the second.
+  Scale scale = Scale::none;
+  std::string_view sides = {};
 };
 
 /// On keys of a config, calls, and what stages and offload do.

@@ -71,6 +71,7 @@ class RunFigures : private AdviceSheet {
     add_offload();
     add_disk();
     add_method_figures(memory_, inputs_, asked_, *this);
+    add_fit_figures(memory_, inputs_, asked_, *this);
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "doctor/advice_claims.h"
 #include "doctor/advice_numbers.h"
 #include "doctor/memory_rules.h"
 
@@ -38,8 +39,9 @@ class AdviceSheet {
   void judge_saving(std::string_view name, double saved, double rest) {
     judge(name, saved <= 0 ? verdict_no : rest > card_bytes_ ? verdict_half : verdict_yes);
   }
+  /// Half a help, too, where the rest may be too large.
   void judge_change(std::string_view name, double saved, const MemoryCase& changed) {
-    judge_saving(name, saved, on_device(forecast_of(changed)).low);
+    judge_saving(name, saved, on_device(forecast_of(changed)).high);
   }
   /// Whether the run as changed goes, on the card that is supposed where nobody named one.
   void judge_run(std::string_view name, const Forecast& forecast, bool is_card_known) {
@@ -63,10 +65,27 @@ class AdviceSheet {
 struct AskedNumber {
   Quantity quantity = Quantity::none;
   std::optional<Said> said = {};
+  SaidMachine machine = {};               // of a claim that something fits
+  std::optional<SaidAmount> amount = {};  // what is said to be needed
   bool operator==(const AskedNumber&) const = default;
   /// What is said of `what`, where something is.
   std::optional<Said> of(Quantity what) const { return quantity == what ? said : std::nullopt; }
 };
+
+/// What a node needs of its host at least and at most in any phase of a run (a resume where it resumes), and where it
+/// needs the most.
+struct HostNeed {
+  Range bytes;
+  Phase phase = Phase::load;
+};
+HostNeed host_need(const Forecast& forecast, bool resumes);
+
+/// At a stage, with the offload that it can have.
+MemoryCase run_at_stage(const MemoryCase& memory, const Inputs& inputs, int stage);
+
+/// Adds the figures of claims that a run fits, or takes so much.
+void add_fit_figures(const MemoryCase& memory, const Inputs& inputs, const AskedNumber& asked,
+                     AdviceSheet& sheet);
 
 /// Adds the figures of advice on another method, precision, optimizer, stage or machine.
 void add_method_figures(const MemoryCase& memory, const Inputs& inputs, const AskedNumber& asked,

@@ -34,9 +34,11 @@ constexpr std::array rules = {
                .key = "zero_optimization.stage3_param_persistence_threshold"},
     AdviceRule{.id = "advice-explicit-bucket",
                .truth = is_false,
-               .words = "reduce_bucket_size & explicit|safer|5e8 & auto|safer",
+               .words = "reduce_bucket_size & explicit|safer|5e8|500000000 & auto|safer",
                .key = "zero_optimization.reduce_bucket_size",
-               .value = "500000000"},
+               .value = "500000000",
+               .scale = Scale::merit,
+               .sides = "5e8/500000000/explicit|auto"},
     AdviceRule{
         .id = "advice-buckets-too-large",
         .truth = is_half,
@@ -250,10 +252,14 @@ constexpr std::array rules = {
             "offload|卸载"},
     AdviceRule{.id = "advice-stage-3-uses-more",
                .truth = is_false,
-               .words = "z3 & more memory|more gpu memory|more vram|uses more|use more|uses much "
+               .words = "z3 & less memory|less gpu memory|less vram|uses less|needs less|needs "
+                        "more|takes less|takes more|更省|更少|省显存|more memory|more gpu "
+                        "memory|more vram|uses more|use more|uses much "
                         "more|更多显存|更占|"
                         "更费|更多内存 & z2",
-               .decided_by = "stage3_larger"},
+               .decided_by = "stage3_larger",
+               .scale = Scale::memory,
+               .sides = "z3|z2"},
     AdviceRule{
         .id = "advice-stage-3-one-gpu",
         .truth = is_half,
@@ -267,16 +273,18 @@ constexpr std::array rules = {
             "z3 & without offload|no offload|~pure~|不卸载|不offload|不用offload|不 offload|不用 "
             "offload & ~fits~|~fit~|~enough~|~runs~|~run~|~works~|~oom|out of "
             "memory|爆|够|放|装|跑",
-        .decided_by = "stage3",
-        .claims_fit = true},
+        .decided_by = "stage3_plain",
+        .claims_fit = true,
+        .amount_of = "stage3_plain"},
     AdviceRule{.id = "advice-stage-2-fits",
                .truth = is_false,
                .words =
                    "z2 & without offload|no offload|不卸载|不offload|不用offload|不 "
                    "offload|不用 offload & "
                    "~fits~|~fit~|~enough~|~runs~|~run~|~works~|~oom|out of memory|爆|够|放|装|跑",
-               .decided_by = "stage2",
-               .claims_fit = true},
+               .decided_by = "stage2_plain",
+               .claims_fit = true,
+               .amount_of = "stage2_plain"},
     AdviceRule{.id = "advice-stage-2-offload-takes-60",
                .truth = is_false,
                .words = "z2 & offload|卸载 & ~60|~70 & gb|g",
@@ -287,8 +295,9 @@ constexpr std::array rules = {
                    "z2 & offload|卸载 & enough|sufficient|suffices|is fine|works|够|足够|就行 & "
                    "!without|no offload|offload_param|parameter offload|参数卸载|不卸载|不offload|"
                    "不用offload|不 offload|不用 offload",
-               .decided_by = "stage2_offload",
-               .claims_fit = true},
+               .decided_by = "stage2_offloaded",
+               .claims_fit = true,
+               .amount_of = "stage2_offloaded"},
     AdviceRule{.id = "advice-checkpointing-beats-offload",
                .truth = is_half,
                .words = "activation checkpointing|gradient checkpointing|激活检查点|梯度检查点 & "
@@ -314,7 +323,8 @@ constexpr std::array rules = {
     AdviceRule{.id = "advice-qlora",
                .truth = is_true,
                .words = "qlora|4-bit|4bit|4位 & ~10 gb|~10gb|~10 g|~10g|~fits~|~fit~|~7b~|放得下",
-               .decided_by = "base_4bit"},
+               .decided_by = "base_4bit",
+               .amount_of = "qlora_run"},
     AdviceRule{.id = "advice-load-bf16",
                .truth = is_true,
                .words = "torch_dtype|load in bf16|bfloat16 & load|from_pretrained"},
@@ -339,7 +349,9 @@ constexpr std::array rules = {
                    "size is 1|culprit|元凶|罪魁|导致"},
     AdviceRule{.id = "advice-stage-2-faster",
                .truth = is_true,
-               .words = "z2 & offload|卸载 & faster|更快 & z3"},
+               .words = "z2 & offload|卸载 & faster|slower|快|慢 & z3",
+               .scale = Scale::speed,
+               .sides = "z2|z3"},
     AdviceRule{.id = "advice-version-mismatch",
                .truth = is_half,
                .words =

@@ -9,17 +9,20 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr std::array method_rules = {
-    AdviceRule{.id = "advice-switch-stage",
-               .words = "~z0~|~z1~|~z2~|~z3~ & "
-                        "~use|~using~|~try|~switch|~chang|~go~|~going~|~move|~set~|~enabl|~fall "
-                        "back|~drop|~instead~|~rather|~need|~run|~better~|~just~|~want|需要|必要|"
-                        "necessary|换|用|改|切|设|上|试|开|降 & "
-                        "!offload|卸载|faster|~device_map|gather|pointless|low_cpu_mem|one "
-                        "gpu|single gpu|更快|~fits~|~enough~|就够|足够|够了|单卡|collects|more "
-                        "memory|save_checkpoint|save_model",
-               .decided_by = "stage",
-               .is_action = true,
-               .number = Quantity::stage},
+    AdviceRule{
+        .id = "advice-switch-stage",
+        .words =
+            "~z0~|~z1~|~z2~|~z3~ & "
+            "~use|~using~|~try|~switch|~chang|~go~|~going~|~move|~set~|~enabl|~fall "
+            "back|~drop|~instead~|~rather|~need|~run|~better~|~just~|~want|需要|必要|"
+            "necessary|换|用|改|切|设|上|试|开|降 & "
+            "!offload|卸载|faster|~device_map|gather|pointless|low_cpu_mem|one "
+            "gpu|single gpu|更快|~fits~|~enough~|就够|足够|够了|单卡|uses less|needs less|less "
+            "memory|needs more|takes less|takes more|uses more|更占|更省|collects|more "
+            "memory|save_checkpoint|save_model",
+        .decided_by = "stage",
+        .is_action = true,
+        .number = Quantity::stage},
     AdviceRule{.id = "advice-ddp",
                .words = "~ddp~|distributeddataparallel|distributed data "
                         "parallel|dataparallel|数据并行 & !data-parallel "
@@ -162,13 +165,18 @@ constexpr std::array method_rules = {
         .id = "advice-evaluation-batch",
         .words =
             "per_device_eval_batch_size|eval_batch_size|eval batch|evaluation batch|"
-            "eval_accumulation_steps|prediction_loss_only|eval_strategy|evaluation_strategy|"
+            "prediction_loss_only|eval_strategy|evaluation_strategy|"
             "disable eval|turn off eval|skip eval|without eval|no "
             "eval|do_eval|val_size|评估|验证集|关闭验证|关掉验证 & "
             "~no~|~off~|~disable|~reduc|~lower|~smaller|~skip|~set~|~to~|=|: |~1~|~use|false|turn "
             "off|without|小|低|关|不|减|设|改 & !temporar|no_grad",
         .decided_by = "evaluation",
-        .is_action = false},
+        .is_action = false,
+        .number = Quantity::evaluation_batch},
+    AdviceRule{.id = "advice-evaluation-accumulation",
+               .truth = Truth::is_half,
+               .words = "eval_accumulation_steps",
+               .is_action = true},
     AdviceRule{.id = "advice-offload-optimizer",
                .words = "offload|zero-offload|卸载 & "
                         "~cpu~|~optimizer|~host~|~ram~|~use|~using|~try|~enabl|~turn|~need|"
@@ -180,7 +188,8 @@ constexpr std::array method_rules = {
                         "param|参数卸载|卸载参数|activation|激活|cpu_offload_use|both are",
                .decided_by = "offload",
                .is_action = true,
-               .unless = "advice-drop-optimizer-offload"},
+               .unless = "advice-drop-optimizer-offload",
+               .amount_of = "offload_run"},
     AdviceRule{
         .id = "advice-offload-nvme",
         .words =

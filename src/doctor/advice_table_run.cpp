@@ -95,17 +95,24 @@ constexpr std::array run_rules = {
                  "memory-efficient attention|闪存注意力",
         .decided_by = "scores",
         .is_action = true},
+    AdviceRule{.id = "advice-lora-fits",
+               .words = "~lora~ & ~fits~|~fit~|放得下|放不下|装得下|装不下 & "
+                        "!qlora|4bit|4-bit|lora_target|target modul|~full~|全参",
+               .decided_by = "lora_run",
+               .claims_fit = true,
+               .amount_of = "lora_run"},
     AdviceRule{.id = "advice-lora-instead",
                .words =
                    "~lora~ & !qlora|~rank~|lora_rank|lora_target|target modul|target_modul|~r =|"
                    "~r=|10 gb|10gb|秩|4bit|4-bit|load_in",
                .decided_by = "lora",
-               .is_action = true},
+               .is_action = true,
+               .unless = "advice-lora-fits"},
     AdviceRule{.id = "advice-stage-3-offload",
                .words =
                    "z3 & offload|卸载 & ~use~|~try~|~switch|~enable|~go~|~with~|+|~need|用|开|"
                    "换|试|加|改 & !without|no offload|~pure~|faster|slower|more memory|one gpu|"
-                   "single|~stay|~fails|单卡|更快|不卸载",
+                   "single|~stay|~fails|单卡|更快|更慢|slower|比z|比 z|不卸载",
                .decided_by = "stage3_offloaded",
                .is_action = true},
     AdviceRule{.id = "advice-offload-pipeline",

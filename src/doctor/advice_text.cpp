@@ -41,6 +41,26 @@ bool goes_on(std::string_view line, std::string_view next) {
          (is_small(next.front()) || static_cast<unsigned char>(next.front()) >= 0xE0);
 }
 
+/// Whether a sentence with a question mark wants to know, and does not recommend: "Why not use LoRA?", "试试 LoRA？".
+bool asks(std::string_view sentence) {
+  const std::string plain = normalised(sentence);
+  const std::string_view text = plain;
+  for (const std::string_view proposal :
+       {"have you tried", "did you try", "have you considered", "tried ", "why not", "why don't",
+        "why do not", "how about", "what about", "can you try", "could you try", "can't you",
+        "couldn't you", "为什么不", "为何不", "何不", "试试", "试过", "怎么不"})
+    if (text.find(proposal) != std::string_view::npos) return false;
+  for (const std::string_view begin :
+       {"do ",    "does ", "did ",   "is ",    "are ",    "should ", "can ",    "could ", "will ",
+        "would ", "what ", "which ", "how ",   "when ",   "who ",    "where ",  "why ",   "has ",
+        "have ",  "must ", "so do ", "so is ", "but do ", "but is ", "and do ", "and is "})
+    if (text.starts_with(begin)) return true;
+  for (const std::string_view word : {"吗", "么", "是否", "要不要", "是不是", "能不能", "会不会",
+                                      "多少", "怎么", "为什么", "哪个", "需不需要"})
+    if (text.find(word) != std::string_view::npos) return true;
+  return false;
+}
+
 class SentenceReader {
  public:
   explicit SentenceReader(std::string_view text) : text_(text) {}
@@ -63,7 +83,8 @@ class SentenceReader {
         continue;
       }
       if (const std::size_t mark = end_mark(text_.substr(i)); mark > 0) {
-        finish();
+        const std::string_view sign = text_.substr(i, mark);
+        finish(sign == "?" || sign == "？");
         i += mark;
         continue;
       }
@@ -85,7 +106,8 @@ class SentenceReader {
     }
     current_.text += part;
   }
-  void finish() {
+  void finish(bool has_question_mark = false) {
+    current_.is_question = has_question_mark && asks(current_.text);
     if (!current_.text.empty()) sentences_.push_back(std::move(current_));
     current_ = {};
   }

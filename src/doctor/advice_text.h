@@ -14,8 +14,9 @@ inline bool is_of_name(char c) {
 }
 
 struct Sentence {
-  std::string text;  // as it was written, on one line
-  int line = 1;      // where it begins, from 1
+  std::string text;          // as it was written, on one line
+  int line = 1;              // where it begins, from 1
+  bool is_question = false;  // "Do you need ZeRO-3?": claims nothing; "Why not use LoRA?" does
 };
 
 /// Sentences, list items and lines of a text. A line of prose that was broken for its length goes on in the next one.

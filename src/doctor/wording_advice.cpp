@@ -373,15 +373,23 @@ constexpr std::array wordings = {
         {}},
     Wording{"advice-stage-3-fits",
             {"{truth}: stage 3 without offload needs {stage3} a rank on {ranks} ranks before "
-             "activations, {card} are there: {stage3_fits}",
+             "activations and {stage3_plain_low} to {stage3_plain_high} with them as the run is, "
+             "{card} are there; a node needs at least {stage3_plain_host} of host memory "
+             "{stage3_plain_host_phase} (available: {host_limit})",
              "{truth}：不卸载的 stage 3 在 {ranks} 个 rank 时每个 rank 不计激活需要 "
-             "{stage3}，现有 {card}：{stage3_fits}"},
+             "{stage3}，按现有训练连同激活为 {stage3_plain_low} 到 {stage3_plain_high}，现有 "
+             "{card}；每个节点至少需要 {stage3_plain_host} "
+             "主机内存，{stage3_plain_host_phase}（可用：{host_limit}）"},
             {}},
     Wording{"advice-stage-2-fits",
             {"{truth}: stage 2 without offload needs {stage2} a rank on {ranks} ranks before "
-             "activations, {card} are there: {stage2_fits}",
+             "activations and {stage2_plain_low} to {stage2_plain_high} with them as the run is, "
+             "{card} are there; a node needs at least {stage2_plain_host} of host memory "
+             "{stage2_plain_host_phase} (available: {host_limit})",
              "{truth}：不卸载的 stage 2 在 {ranks} 个 rank 时每个 rank 不计激活需要 "
-             "{stage2}，现有 {card}：{stage2_fits}"},
+             "{stage2}，按现有训练连同激活为 {stage2_plain_low} 到 {stage2_plain_high}，现有 "
+             "{card}；每个节点至少需要 {stage2_plain_host} "
+             "主机内存，{stage2_plain_host_phase}（可用：{host_limit}）"},
             {}},
     Wording{"advice-stage-2-offload-takes-60",
             {"{truth}: stage 2 with the optimizer on the host needs {stage2_offload} a rank and "
@@ -391,16 +399,20 @@ constexpr std::array wordings = {
              "加激活；瓶颈是主机的 {stage2_offload_host}（有累积时 "
              "{stage2_offload_host_more}）"},
             {}},
-    Wording{"advice-stage-2-offload-enough",
-            {"{truth}: stage 2 with the optimizer on the host needs {stage2_offload} a rank and "
-             "activations, {card} are there: {stage2_offload_fits}; the host needs "
-             "{stage2_offload_host}, {stage2_offload_host_more} with accumulation (available: "
-             "{host_limit})",
-             "{truth}：优化器放在主机的 stage 2 每个 rank 需要 {stage2_offload} "
-             "加激活，现有 {card}：{stage2_offload_fits}；主机需要 "
-             "{stage2_offload_host}，有累积时 {stage2_offload_host_more}（可用："
-             "{host_limit}）"},
-            {}},
+    Wording{
+        "advice-stage-2-offload-enough",
+        {"{truth}: stage 2 with the optimizer on the host needs {stage2_offload} a rank before "
+         "activations and {stage2_offloaded_low} to {stage2_offloaded_high} with them as the run "
+         "is, {card} are there; the host needs "
+         "{stage2_offload_host}, {stage2_offload_host_more} with accumulation (available: "
+         "{host_limit})",
+         "{truth}：优化器放在主机的 stage 2 每个 rank 需要 {stage2_offload} "
+         "（不计激活），按现有训练连同激活为 {stage2_offloaded_low} 到 "
+         "{stage2_offloaded_high}，现有 "
+         "{card}；主机需要 "
+         "{stage2_offload_host}，有累积时 {stage2_offload_host_more}（可用："
+         "{host_limit}）"},
+        {}},
     Wording{"advice-checkpointing-beats-offload",
             {"{truth}: depends: recomputation saves at least {recompute_saves} for {batch} "
              "tokens, optimizer offload {freed_by_offload} a rank here; long sequences want both",
@@ -426,13 +438,6 @@ constexpr std::array wordings = {
             {"{truth}: reasonable: the engine casts to 16 bit ({weights_16}) by itself",
              "{truth}：合理：引擎会自行转换为 16 位（{weights_16}）"},
             {}},
-    Wording{
-        "advice-qlora",
-        {"{truth}: the 4-bit base is {base_4bit} here, {card} are there: {base_4bit_fits}; short "
-         "sequences assumed, and another method",
-         "{truth}：4 位基座在此为 {base_4bit}，现有 "
-         "{card}：{base_4bit_fits}；前提是短序列，且是另一种方法"},
-        {}},
     Wording{"advice-load-bf16",
             {"{truth}: good for host memory ({weights_16} instead of {weights_32}); on the GPU no "
              "difference, the engine casts before it moves",
@@ -464,11 +469,13 @@ constexpr std::array wordings = {
          "{truth}：有可能：激活和 logits 随填充后的长度增长；{batch} 个 token 时重计算在此关系到 "
          "{recompute_saves}；与 DeepSpeed 无关"},
         {}},
-    Wording{"advice-stage-2-faster",
-            {"{truth}: generally true: stage 2 moves no parameters layer by layer; it keeps "
-             "{weights_16} on each card for it; not measured",
-             "{truth}：一般成立：stage 2 不逐层搬运参数；代价是每张卡保留 {weights_16}；未经测量"},
-            {}},
+    Wording{
+        "advice-stage-2-faster",
+        {"{truth}: stage 2 is generally the faster: it moves no parameters layer by layer; it "
+         "keeps "
+         "{weights_16} on each card for it; not measured",
+         "{truth}：一般 stage 2 更快：它不逐层搬运参数；代价是每张卡保留 {weights_16}；未经测量"},
+        {}},
     Wording{"advice-version-mismatch",
             {"{truth}: cannot be judged without versions", "{truth}：没有版本信息无法判断"},
             {"give both versions", "请给出两者的版本"}},

@@ -88,6 +88,15 @@ constexpr std::array method_wording_table = {
          "{moments_device}，而状态共占 {state_now}"},
         {}},
     Wording{
+        "advice-qlora",
+        {"{truth}: the 4-bit base is {base_4bit} here, {card} are there: {base_4bit_fits}; as the "
+         "run is it takes {qlora_run_low} to {qlora_run_high} with the activations, and it is "
+         "another method",
+         "{truth}：4 位基座在此为 {base_4bit}，现有 "
+         "{card}：{base_4bit_fits}；按现有训练连同激活为 {qlora_run_low} 到 "
+         "{qlora_run_high}，且是另一种方法"},
+        {}},
+    Wording{
         "advice-load-quantised",
         {"{truth}: a base in {bits_said} bits takes {base_of_bits} and only adapters are trained "
          "on it; "
@@ -195,22 +204,33 @@ constexpr std::array method_wording_table = {
         "advice-evaluation-batch",
         {"{truth}: this run {evaluates}; an evaluation needs at least {evaluation_now} of a GPU "
          "with batch "
-         "{evaluation_batch} and {evaluation_of_one} with per_device_eval_batch_size 1; a training "
+         "{evaluation_batch} and {evaluation_of_one} with per_device_eval_batch_size "
+         "{evaluation_batch_said}; a training "
          "step needs at least {step_least}",
          "{truth}：该训练{evaluates}；评估在批大小 {evaluation_batch} 时至少需要 GPU 显存 "
-         "{evaluation_now}，per_device_eval_batch_size 为 1 时 {evaluation_of_one}；训练步至少需要 "
+         "{evaluation_now}，per_device_eval_batch_size 为 {evaluation_batch_said} 时 "
+         "{evaluation_of_one}；训练步至少需要 "
          "{step_least}"},
+        {}},
+    Wording{
+        "advice-evaluation-accumulation",
+        {"{truth}: eval_accumulation_steps only moves predictions that an evaluation keeps to "
+         "the host; where only its loss is kept nothing changes. The evaluation itself needs at "
+         "least {evaluation_now} of a GPU with batch {evaluation_batch} either way",
+         "{truth}：eval_accumulation_steps 只是把评估保留的预测移到主机；只保留损失时没有变化。"
+         "评估本身在批大小 {evaluation_batch} 时都至少需要 GPU 显存 {evaluation_now}"},
         {}},
     Wording{"advice-offload-optimizer",
             {"{truth}: with the optimizer on the host at stage {offload_stage} a GPU needs "
              "{offload_least} to "
              "{offload_most} with the activations, {card} are there; a node needs at least "
-             "{offload_host} of host memory (available: {host_limit}). Here the optimizer lies "
+             "{offload_host} of host memory {offload_host_phase} (available: {host_limit}). Here "
+             "the optimizer lies "
              "{optimizer_on}",
              "{truth}：stage {offload_stage} 且优化器放在主机时，连同激活每张 GPU 需要 "
              "{offload_least} 到 "
              "{offload_most}，现有 {card}；每个节点至少需要 {offload_host} "
-             "主机内存（可用：{host_limit}）。此处优化器{optimizer_on}"},
+             "主机内存，{offload_host_phase}（可用：{host_limit}）。此处优化器{optimizer_on}"},
             {}},
     Wording{"advice-offload-parameters",
             {"{truth}: offload_param acts at stage 3 alone; it moves the {weights_16} of all "
@@ -301,6 +321,7 @@ constexpr std::array method_phrase_table = {
     Phrase{"advice.against-unknown",
            {"this speaks against it (said for it: not known)",
             "这里反对这样做（若是赞成则无法判断）"}},
+    Phrase{"advice.not-this-number", {"not answered for this number", "对这个数字没有判断"}},
     Phrase{"precision.16",
            {"mixed precision (16-bit weights, f32 masters)", "混合精度（16 位权重，f32 主权重）"}},
     Phrase{"precision.32", {"32 bit", " 32 位"}},

@@ -8,6 +8,14 @@ namespace underkeel::doctor {
 namespace {
 
 constexpr std::array run_wording_table = {
+    Wording{
+        "advice-lora-fits",
+        {"{truth}: LoRA of rank {lora_rank} on all layers needs {lora_run_low} to {lora_run_high} "
+         "of each GPU with the activations, on {ranks} ranks at stage {stage_now}; {card} are "
+         "there",
+         "{truth}：秩 {lora_rank} 的全层 LoRA 连同激活占每张 GPU {lora_run_low} 到 "
+         "{lora_run_high}（{ranks} 个 rank，stage {stage_now}）；现有 {card}"},
+        {}},
     Wording{"advice-not-recognised",
             {"no piece of advice in this text is one that doctor knows: of {sentences} sentences "
              "none was "

@@ -110,5 +110,86 @@ TEST(AdviceAsAClaim, HasNoAnswerOfWhatItOnlyNames) {
     EXPECT_TRUE(found(diagnosis_of({}, says), id).empty()) << says;
 }
 
+TEST(AdviceAsAClaim, ComparesBothWays) {
+  const Claim claims[] = {
+      {"advice-explicit-bucket", "reduce_bucket_size of 5e8 is worse than auto.", "true: an"},
+      {"advice-explicit-bucket", "For reduce_bucket_size auto is better than 5e8.", "true: an"},
+      {"advice-explicit-bucket", "reduce_bucket_size 5e8 比 auto 差", "true: an"},
+      {"advice-explicit-bucket", "reduce_bucket_size of 5e8 is better than auto.", "false: an"},
+      {"advice-stage-2-faster", "ZeRO-2 加 offload 比 ZeRO-3 加 offload 快", "true: stage 2"},
+      {"advice-stage-2-faster", "ZeRO-2 加 offload 比 ZeRO-3 加 offload 慢", "false: stage 2"},
+      {"advice-stage-2-faster", "ZeRO-3 with offload is faster than ZeRO-2 with offload.",
+       "false: stage 2"},
+      {"advice-stage-2-faster", "ZeRO-3 with offload is slower than ZeRO-2 with offload.",
+       "true: stage 2"},
+  };
+  for (const Claim& claim : claims) expect_answer({}, claim);
+  const Claim on_eight[] = {
+      {"advice-stage-3-uses-more", "ZeRO-2 uses more memory than ZeRO-3.", "true: without"},
+      {"advice-stage-3-uses-more", "ZeRO-3 needs less memory than ZeRO-2.", "true: without"},
+      {"advice-stage-3-uses-more", "与 ZeRO-2 相比，ZeRO-3 更占显存", "false: without"},
+      {"advice-stage-3-uses-more", "ZeRO-3 uses more memory than ZeRO-2.", "false: without"}};
+  for (const Claim& claim : on_eight)
+    expect_answer({.gpus = 8, .host_gib = 1024, .offloads = false}, claim);
+}
+
+TEST(AdviceAsAClaim, IsDecidedByTheRunInEverySpace) {
+  const Claim enough = {"advice-stage-2-offload-enough", "ZeRO-2 with offload is enough.",
+                        "true: stage 2"};
+  expect_answer({}, enough);
+  expect_answer({.gpu_gib = 24, .host_gib = 64}, {enough.id, enough.says, "false: stage 2"});
+  expect_answer({.gpus = 8, .host_gib = 1024, .offloads = false},
+                {"advice-stage-3-fits", "ZeRO-3 fits here without offload.", "true: stage 3"});
+  // A resume is another run: both answers name what this one needs.
+  const Bench bench = {.host_gib = 160};
+  expect_answer(bench, {"advice-offload-optimizer", "Offload the optimizer to the CPU.",
+                        "of host memory in forward and backward (available"});
+  // A shorter batch of which the rest may not fit is half a help.
+  expect_answer({.gpu_gib = 14},
+                {"advice-lower-cutoff", "Use cutoff_len 1024.", "half true: activations"});
+}
+
+TEST(AdviceAsAClaim, IsAnsweredForTheMachineThatItNames) {
+  const Claim claims[] = {
+      {"advice-stage-3-fits", "With 8 GPUs ZeRO-3 fits without offload.", "true: stage 3"},
+      {"advice-stage-3-fits", "On 8x A100 ZeRO-3 fits without offload.", "on 8 ranks"},
+      {"advice-stage-3-fits", "两张 80GB 卡，不卸载的 ZeRO-3 放得下", "on 2 ranks"},
+      {"advice-stage-2-offload-enough",
+       "If you have only 64 GB RAM, ZeRO-2 with offload is not enough.", "true: stage 2"},
+      {"advice-stage-2-offload-enough", "ZeRO-2 with offload is enough for a 7B on a 16 GB card.",
+       "17.2 GB (16.0 GiB)"},
+      {"advice-lora-fits", "LoRA fits on a 24 GB card.", "true: LoRA of rank 8"},
+      {"advice-lora-fits", "LoRA fits on an 8 GB card.", "false: LoRA of rank 8"},
+  };
+  for (const Claim& claim : claims) expect_answer({}, claim);
+  expect_answer({.gpus = 8, .host_gib = 1024, .offloads = false},
+                {"advice-stage-3-fits", "On a single GPU ZeRO-3 fits without offload.", "false: "});
+}
+
+TEST(AdviceAsAClaim, IsHeldAgainstItsNumberOrNotAnswered) {
+  const Claim claims[] = {
+      {"advice-qlora", "QLoRA on 7B needs less than 3 GB.", "false: the 4-bit base"},
+      {"advice-qlora", "QLoRA on 7B needs more than 40 GB.", "false: the 4-bit base"},
+      {"advice-offload-optimizer", "ZeRO-2 with offload needs about 80 GB of host RAM.",
+       "false: with the optimizer"},
+      {"advice-recompute", "With gradient checkpointing it needs 20 GB.",
+       "not answered for this number: "},
+      {"advice-evaluation-batch", "per_device_eval_batch_size 设为 2",
+       "with per_device_eval_batch_size 2"},
+      {"advice-evaluation-accumulation", "Set eval_accumulation_steps=1.", "half true: eval_"},
+  };
+  for (const Claim& claim : claims) expect_answer({}, claim);
+}
+
+TEST(AdviceAsAClaim, ComparesAStageWithAnotherOne) {
+  expect_answer({}, {"advice-switch-stage", "Switch to ZeRO-3.", "at stage 2, on 1 rank"});
+}
+
+TEST(AdviceAsAClaim, IsNoQuestion) {
+  for (const std::string_view says : {"Do you really need ZeRO-3?", "需要 ZeRO-3 吗？"})
+    EXPECT_TRUE(found(diagnosis_of({}, says), "advice-switch-stage").empty()) << says;
+  expect_answer({}, {"advice-lora-instead", "Have you tried LoRA?", "LoRA of rank 8"});
+}
+
 }  // namespace
 }  // namespace underkeel::doctor

@@ -36,6 +36,7 @@ constexpr Saying method_sayings[] = {
     {"advice-use-cache", "Set use_cache=False.", "1.1 GB"},
     {"advice-accumulation", "Increase gradient_accumulation_steps to 16.", "as with 16"},
     {"advice-evaluation-batch", "Reduce per_device_eval_batch_size to 1.", "does not evaluate"},
+    {"advice-evaluation-accumulation", "Set eval_accumulation_steps=1.", "either way"},
     {"advice-offload-optimizer", "Use CPU offload.", "available: unknown"},
     {"advice-offload-parameters", "Set offload_param to cpu.", "acts at stage 3 alone"},
     {"advice-offload-nvme", "Offload to NVMe.", "reads and writes the optimizer state"},

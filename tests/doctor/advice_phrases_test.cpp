@@ -75,7 +75,7 @@ constexpr Phrasing phrasings[] = {
     {"advice-other-program", "Try unsloth, it uses less VRAM."},
     {"advice-fused-loss", "Use liger kernel."},
     {"advice-evaluation-batch", "Reduce eval batch size to 1."},
-    {"advice-evaluation-batch", "Set eval_accumulation_steps=1."},
+    {"advice-evaluation-accumulation", "Set eval_accumulation_steps=1."},
     {"advice-evaluation-batch", "Disable evaluation."},
     {"advice-lora-rank", "Lower lora_rank to 4."},
     {"advice-lora-targets", "Only target q_proj and v_proj."},

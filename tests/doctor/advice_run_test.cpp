@@ -30,6 +30,7 @@ constexpr Saying run_sayings[] = {
     {"advice-lower-cutoff", "Reduce cutoff_len to 1024.", "at 1024"},
     {"advice-flash-attention", "Use flash attention (fa2).", "805 MB"},
     {"advice-lora-instead", "Use LoRA instead of full fine-tuning.", "all weights are trained"},
+    {"advice-lora-fits", "LoRA fits.", "of each GPU with the activations"},
     {"advice-stage-3-offload", "Use ZeRO-3 + offload.", "true"},
     {"advice-offload-pipeline", "Set pipeline_read to true.", "buffer_count 8"},
     {"advice-fast-init", "fast_init: true speeds it up.", "takes no memory off a step"},
