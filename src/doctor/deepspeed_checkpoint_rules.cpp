@@ -1,91 +1,27 @@
 // Checkpoints that DeepSpeed wrote: which ranks' files are there, and on how many ranks they can be resumed.
 
-#include <set>
-
 #include <fmt/format.h>
 
+#include "doctor/checkpoint_look.h"
 #include "doctor/config_rules.h"
 #include "doctor/folder_rules.h"
 #include "doctor/run_facts.h"
 #include "io/checkpoint.h"
-#include "spec/fields.h"
-#include "spec/text_file.h"
 
 namespace underkeel::doctor {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view tag_prefix = "global_step";
-constexpr std::string_view rank_prefix = "zero_pp_rank_";
-
-bool is_rank_file(std::string_view name) {
-  return name.starts_with(rank_prefix) || name.starts_with("bf16_zero_pp_rank_") ||
-         name.starts_with("mp_rank_");
-}
-
-/// What `latest` says, without line ends; nothing where it is not there.
-std::optional<std::string> latest_in(const fs::path& folder) {
-  const auto latest = spec::read_text_file(folder / "latest");
-  if (!latest) return std::nullopt;
-  std::string name = *latest;
-  while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-  return name;
-}
-
-/// Our engine names its newest checkpoint in a file of that name too.
-bool is_latest_of_ours(const fs::path& folder) {
-  const auto name = latest_in(folder);
-  std::error_code status;
-  return name && !name->empty() && fs::exists(folder / *name / io::manifest_file, status);
-}
-
-/// The folder of the tag's own files.
-struct Tag {
-  fs::path folder;
-  std::string missing;  // what `latest` names and is not there
-};
-
-Tag tag_of(const fs::path& folder) {
-  std::error_code status;
-  if (const auto name = latest_in(folder)) {
-    const bool is_plain = !name->empty() && name->find('/') == std::string::npos && name != "..";
-    if (!is_plain || !fs::is_directory(folder / *name, status))
-      return {folder, name->substr(0, 80)};
-    return {folder / *name, ""};
-  }
-  // Without `latest` the newest tag is meant.
-  std::int64_t newest = -1;
-  Tag tag{folder, ""};
-  for (const auto& entry : fs::directory_iterator(folder, status)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(tag_prefix)) continue;
-    const auto step = spec::parse_integer(name.substr(tag_prefix.size()));
-    if (!step || *step <= newest) continue;
-    newest = *step;
-    tag.folder = entry.path();
-  }
-  return tag;
-}
-
-/// Ranks that have an optimizer file.
-std::set<std::int64_t> ranks_in(const fs::path& folder) {
-  std::set<std::int64_t> ranks;
-  std::error_code status;
-  for (const auto& entry : fs::directory_iterator(folder, status)) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t at = name.find(rank_prefix);
-    if (at == std::string::npos || name.find("optim_states") == std::string::npos) continue;
-    const std::size_t begin = at + rank_prefix.size();
-    const auto rank = spec::parse_integer(name.substr(begin, name.find('_', begin) - begin));
-    if (rank && *rank >= 0 && *rank <= 1 << 20) ranks.insert(*rank);
-  }
-  return ranks;
-}
-
 bool loads_universal(const Inputs& inputs) {
   return inputs.deepspeed &&
          truth_at(inputs.deepspeed->root, "checkpoint.load_universal").value_or(false);
+}
+
+/// Beside DeepSpeed's files the Trainer leaves its own.
+bool is_of_trainer(const std::string& folder) {
+  std::error_code status;
+  return fs::exists(fs::path(folder) / "trainer_state.json", status);
 }
 
 std::string count_text(std::int64_t count) {
@@ -93,16 +29,6 @@ std::string count_text(std::int64_t count) {
 }
 
 }  // namespace
-
-bool holds_deepspeed_state(const std::string& folder) {
-  std::error_code status;
-  if (fs::exists(fs::path(folder) / "latest", status) && !is_latest_of_ours(folder)) return true;
-  for (const auto& entry : fs::directory_iterator(folder, status)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(tag_prefix) || is_rank_file(name)) return true;
-  }
-  return false;
-}
 
 void check_deepspeed_checkpoint(const Inputs& inputs, const std::string& path,
                                 Diagnosis& diagnosis) {
@@ -115,28 +41,25 @@ void check_deepspeed_checkpoint(const Inputs& inputs, const std::string& path,
                                   .key = std::move(key),
                                   .slots = std::move(slots)});
   };
-  std::error_code status;
-  const Tag tag = tag_of(path);
-  if (!tag.missing.empty())
-    return tell("checkpoint-latest-is-gone", Severity::error, "latest", {{"tag", tag.missing}});
+  const ShardLook look = look_at_shards(path);
+  const bool is_stage_0 = inputs.deepspeed && stage_in(inputs.deepspeed->root) == 0;
+  bool goes_on = true;
+  for (Lack& lack : lacks_of_shards(look, is_stage_0)) {
+    // Who calls DeepSpeed may name the tag; the Trainer names none.
+    const bool is_open = lack.id == "checkpoint-without-latest" && !is_of_trainer(path);
+    goes_on = goes_on && lack.id == "checkpoint-without-latest";
+    tell(lack.id, lack.stops && !is_open ? Severity::error : Severity::warning,
+         lack.id.find("latest") != std::string::npos ? "latest" : "", std::move(lack.slots));
+  }
+  if (!goes_on) return;
   const std::string universal_key = "checkpoint.load_universal";
   const bool wants_universal = loads_universal(inputs);
-  if (fs::is_directory(tag.folder / "zero", status))
+  if (look.is_universal)
     return tell(wants_universal ? "checkpoint-universal" : "checkpoint-universal-unasked",
                 wants_universal || !inputs.deepspeed ? Severity::info : Severity::error,
                 universal_key, {}, Engine::deepspeed);
-  const std::set<std::int64_t> ranks = ranks_in(tag.folder);
-  if (ranks.empty()) {
-    // Stage 0 keeps the optimizer in the model's file.
-    const bool is_stage_0 = inputs.deepspeed && stage_in(inputs.deepspeed->root) == 0;
-    if (!is_stage_0) tell("checkpoint-without-optimizer", Severity::warning, "", {});
-    return;
-  }
-  const auto count = static_cast<std::int64_t>(ranks.size());
-  const std::int64_t expected = *ranks.rbegin() + 1;
-  if (count != expected)
-    return tell("checkpoint-lacks-ranks", Severity::error, "",
-                {{"count", count_text(count)}, {"expected", count_text(expected)}});
+  const std::int64_t count = look.world();
+  if (count == 0) return;  // stage 0: any number of ranks has the same
   if (wants_universal)
     return tell("checkpoint-not-universal", Severity::error, universal_key,
                 {{"count", count_text(count)}}, Engine::deepspeed);
@@ -151,7 +74,8 @@ void check_deepspeed_checkpoint(const Inputs& inputs, const std::string& path,
 }
 
 void tell_ranks_of_resume(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
-  const bool resumes = question.resumes || (inputs.run && run_facts(inputs.run->root).resumes);
+  const bool resumes = question.resumes || !resumed_by_itself(inputs).empty() ||
+                       (inputs.run && run_facts(inputs.run->root).resumes);
   if (!resumes || !inputs.deepspeed || stage_in(inputs.deepspeed->root) == 0 ||
       loads_universal(inputs))
     return;
@@ -160,6 +84,64 @@ void tell_ranks_of_resume(const Question& question, const Inputs& inputs, Diagno
        .engine = Engine::deepspeed,
        .file = inputs.deepspeed->file,
        .slots = {{"ranks", count_text(inputs.ranks.count)}, {"source", inputs.ranks.source}}});
+}
+
+std::string resumed_by_itself(const Inputs& inputs) {
+  if (!inputs.run) return {};
+  const spec::Value& root = inputs.run->root;
+  const auto output = text_at(root, "output_dir");
+  if (!output || run_facts(root).resumes || !truth_at(root, "do_train").value_or(false) ||
+      truth_at(root, "overwrite_output_dir").value_or(false))
+    return {};
+  std::error_code status;
+  fs::path folder = *output;
+  if (!fs::is_directory(folder, status)) folder = fs::path(inputs.run->path).parent_path() / folder;
+  std::int64_t newest = -1;
+  std::string found;
+  for (const auto& entry : fs::directory_iterator(folder, status)) {
+    const std::int64_t step = step_of_name(entry.path().filename().string());
+    if (step <= newest || !entry.is_directory(status)) continue;
+    newest = step;
+    found = entry.path().string();
+  }
+  // Ours are told of where our engine is looked at.
+  return fs::exists(fs::path(found) / io::manifest_file, status) ? std::string() : found;
+}
+
+void check_resume_by_itself(io::FileSystem& files, const Inputs& inputs, Diagnosis& diagnosis) {
+  const std::string folder = resumed_by_itself(inputs);
+  if (folder.empty()) return;
+  const std::string name = fs::path(folder).filename().string();
+  diagnosis.findings.push_back({.id = "resume-by-itself",
+                                .engine = Engine::deepspeed,
+                                .file = inputs.run->file,
+                                .key = "output_dir",
+                                .line = line_of(inputs.run->root, "output_dir"),
+                                .slots = {{"name", name}}});
+  const auto tell = [&](const std::string& id, Severity severity, std::vector<Slot> slots) {
+    diagnosis.findings.push_back({.id = id,
+                                  .severity = severity,
+                                  .engine = Engine::deepspeed,
+                                  .file = name,
+                                  .slots = std::move(slots)});
+  };
+  std::int64_t header_bytes = most_header_bytes;
+  const bool is_stage_0 = inputs.deepspeed && stage_in(inputs.deepspeed->root) == 0;
+  std::vector<Lack> lacks = lacks_of_checkpoint(
+      files, {.folder = folder, .step = step_of_name(name), .is_stage_0 = is_stage_0},
+      header_bytes);
+  for (Lack& lack : lacks)
+    tell(lack.id, lack.stops ? Severity::error : Severity::warning, std::move(lack.slots));
+  if (inputs.deepspeed && !holds_deepspeed_state(folder))
+    tell("checkpoint-of-no-deepspeed", Severity::error, {{"folder", folder}});
+  const std::int64_t count = look_at_shards(folder).world();
+  const bool is_known = !inputs.ranks.source.starts_with('@');
+  if (lacks.empty() && is_known && count > 0 && count != inputs.ranks.count &&
+      !loads_universal(inputs))
+    tell("checkpoint-of-other-ranks", Severity::error,
+         {{"count", count_text(count)},
+          {"ranks", count_text(inputs.ranks.count)},
+          {"source", inputs.ranks.source}});
 }
 
 }  // namespace underkeel::doctor

@@ -135,10 +135,10 @@ bool holds_records(const Value& root) {
   return false;
 }
 
-std::string beginning_of(const fs::path& path) {
+std::string beginning_of(const fs::path& path, std::int64_t most_bytes = sniff_bytes) {
   std::ifstream stream(path, std::ios::binary);
-  std::string text(sniff_bytes, '\0');
-  stream.read(text.data(), sniff_bytes);
+  std::string text(static_cast<std::size_t>(most_bytes), '\0');
+  stream.read(text.data(), most_bytes);
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return text;
 }
@@ -448,7 +448,18 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   }
   const bool has_yaml_name = extension == ".yaml" || extension == ".yml";
   const bool is_json = opening == '{' || opening == '/' || opening == '#';
+  const auto take_advice = [&](std::string beginning_of_text) {
+    document.kind = FileKind::advice;
+    document.text = std::move(beginning_of_text);
+    tell_part(document, path, document.text.size(), "@part.beginning", findings);
+  };
   const auto text = spec::read_text_file(path);
+  // No configuration is as long, but what people write may be.
+  if (!text && !is_json && (extension == ".txt" || extension == ".md") &&
+      fs::file_size(path, status) > most_advice_bytes) {
+    take_advice(beginning_of(path, most_advice_bytes));
+    return document;
+  }
   if (!text) {
     tell(findings, "file-unreadable", Severity::error, document,
          {{"what", text.error().what}, {"fix", text.error().fix}});
@@ -474,9 +485,7 @@ Document open_document(const fs::path& given, std::vector<Finding>& findings) {
   } else if (yaml && yaml->kind == ValueKind::mapping && has_yaml_name) {
     document.root = std::move(*yaml);  // no prose, and of no kind that is known
   } else {
-    document.kind = FileKind::advice;
-    document.text = text->substr(0, most_advice_bytes);
-    tell_part(document, path, document.text.size(), "@part.beginning", findings);
+    take_advice(text->substr(0, most_advice_bytes));
   }
   // A file that loaders know by its name alone.
   if (document.kind == FileKind::unknown && document.root.kind == ValueKind::mapping &&

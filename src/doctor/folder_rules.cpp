@@ -7,15 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
-#include "data/template.h"
+#include "doctor/config_rules.h"
 #include "doctor/run_facts.h"
 #include "io/checkpoint.h"
 #include "io/model_files.h"
 #include "io/model_shards.h"
 #include "io/value_look.h"
 #include "plan/stored_name.h"
-#include "spec/json_reader.h"
-#include "spec/text_file.h"
 #include "spec/tied_copy.h"
 
 namespace underkeel::doctor {
@@ -155,8 +153,13 @@ void compare(io::FileSystem& files, const std::vector<io::SafetensorsHeader>& he
                {"shape", empty_shape},
                {"count", fmt::format("{}", empty)}}));
   if (missing > 0)
-    tell(diagnosis, "weights-missing", Severity::error, file, first_missing,
-         with({{"tensor", first_missing}, {"count", fmt::format("{}", missing)}}));
+    diagnosis.findings.push_back(missing_tensors({.found = found,
+                                                  .first = first_missing,
+                                                  .count = missing,
+                                                  .is_all = empty + wrong == 0,
+                                                  .totals = totals,
+                                                  .file = file},
+                                                 model));
   if (wrong > 0)
     tell(diagnosis, "weights-other-shape", Severity::error, file, first_wrong,
          with({{"tensor", first_wrong},
@@ -188,6 +191,8 @@ void tell_absent(io::FileSystem& files, const Inputs& inputs, const std::string&
     return tell(diagnosis, "weights-without-index", Severity::error, file_of(folder),
                 std::string(io::weight_index_file),
                 {{"count", fmt::format("{}", count)}, {"first", first}});
+  if (auto unfinished = unfinished_download(files, folder, file_of(folder)))
+    return diagnosis.findings.push_back(std::move(*unfinished));
   const bool is_alone =
       !inputs.run && !inputs.deepspeed && !inputs.exporting && !holds_deepspeed_state(folder);
   tell(diagnosis, "weights-absent", is_alone ? Severity::error : Severity::warning, file_of(folder),
@@ -242,6 +247,16 @@ namespace {
 // Of more an answer has no time to read.
 constexpr std::int64_t most_manifest_bytes = 64 * mebibyte;
 
+/// What is told of a checkpoint that was given is not told again of the folder around it.
+bool is_told(const Diagnosis& diagnosis, std::string_view id, const std::string& file) {
+  return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
+                     [&](const Finding& each) { return each.id == id && each.file == file; });
+}
+
+bool is_stage_0(const Inputs& inputs) {
+  return inputs.deepspeed && stage_in(inputs.deepspeed->root) == 0;
+}
+
 /// Of a checkpoint of ours: every file of its weights, or of their master copy, is there with its size.
 bool has_whole_weights(io::FileSystem& files, const std::string& folder) {
   const std::string path = io::join_path(folder, io::manifest_file);
@@ -271,23 +286,25 @@ bool has_whole_weights(io::FileSystem& files, const std::string& folder) {
 
 }  // namespace
 
-std::string check_output_folder(io::FileSystem& files, const std::string& path,
-                                Diagnosis& diagnosis) {
-  const auto list = io::list_checkpoints(files, path);
+std::string check_output_folder(io::FileSystem& files, const Inputs& inputs,
+                                const std::string& path, Diagnosis& diagnosis) {
+  auto list = io::list_checkpoints(files, path);
   if (!list || (list->complete.empty() && list->skipped.empty())) return {};
-  // Ours have a manifest. The Trainer's have a state file, and weights or a DeepSpeed folder.
+  // Ours have a manifest; the others are the Trainer's. The newest are looked at first.
   std::error_code status;
   std::int64_t newest = list->complete.empty() ? -1 : list->complete.front().step;
   std::string newest_folder = list->complete.empty() ? "" : list->complete.front().folder;
+  const auto step_of = [](const io::CheckpointList::Skipped& each) {
+    return step_of_name(fs::path(each.folder).filename().string());
+  };
+  std::stable_sort(list->skipped.begin(), list->skipped.end(),
+                   [&](const auto& a, const auto& b) { return step_of(a) > step_of(b); });
+  std::int64_t header_bytes = most_header_bytes;
   for (const io::CheckpointList::Skipped& skipped : list->skipped) {
     const fs::path folder = skipped.folder;
     const std::string name = folder.filename().string();
-    const std::int64_t step =
-        name.starts_with("checkpoint-") ? spec::parse_integer(name.substr(11)).value_or(-1) : -1;
+    const std::int64_t step = step_of(skipped);
     const auto has = [&](std::string_view file) { return fs::exists(folder / file, status); };
-    const bool has_weights = has("model.safetensors") || has("model.safetensors.index.json") ||
-                             has("pytorch_model.bin") || has("adapter_model.safetensors") ||
-                             has("latest");
     // Ours that is not complete is none of the Trainer's either: its state files look alike.
     if (step >= 0 && (has(io::manifest_file) || has("training_args.json"))) {
       tell(diagnosis,
@@ -301,15 +318,16 @@ std::string check_output_folder(io::FileSystem& files, const std::string& path,
            {{"reason", "@save-unfinished"}});
       continue;
     }
-    if (step >= 0 && has("trainer_state.json") && has_weights) {
-      if (step > newest) {
-        newest = step;
-        newest_folder = skipped.folder;
-      }
-      continue;
+    std::vector<Lack> lacks = lacks_of_checkpoint(
+        files, {.folder = skipped.folder, .step = step, .is_stage_0 = is_stage_0(inputs)},
+        header_bytes);
+    if (lacks.empty() && step > newest) {
+      newest = step;
+      newest_folder = skipped.folder;
     }
-    tell(diagnosis, "checkpoint-not-complete", Severity::warning, name, "",
-         {{"reason", has("trainer_state.json") ? "@no-weights" : "@no-state"}});
+    for (Lack& lack : lacks)
+      if (!is_told(diagnosis, lack.id, name))
+        tell(diagnosis, lack.id, Severity::warning, name, "", std::move(lack.slots));
   }
   if (newest >= 0)
     tell(diagnosis, "checkpoint-newest", Severity::info, file_of(newest_folder), "",
@@ -317,49 +335,6 @@ std::string check_output_folder(io::FileSystem& files, const std::string& path,
   else
     tell(diagnosis, "checkpoint-none-complete", Severity::warning, file_of(path), "", {});
   return newest_folder;
-}
-
-namespace {
-
-/// eos_token and the like: a text, or an object with `content`.
-std::string token_in(const spec::Value& root, std::string_view key) {
-  if (const auto text = text_at(root, key)) return *text;
-  return text_at(root, fmt::format("{}.content", key)).value_or("");
-}
-
-std::optional<spec::Value> json_of(const fs::path& path) {
-  const auto text = spec::read_text_file(path);
-  if (!text) return std::nullopt;
-  auto document = spec::read_json(*text, path.string(), spec::JsonDialect::strict);
-  if (!document || document->root.kind != spec::ValueKind::mapping) return std::nullopt;
-  return std::move(document->root);
-}
-
-}  // namespace
-
-void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis) {
-  std::optional<spec::Value> tokenizer;
-  std::string file = "tokenizer_config.json";
-  if (inputs.tokenizer) {
-    tokenizer = inputs.tokenizer->root;
-    file = inputs.tokenizer->file;
-  } else if (!inputs.model_folder.empty()) {
-    tokenizer = json_of(inputs.model_folder / file);
-  }
-  if (!tokenizer) return;
-  const std::string end = token_in(*tokenizer, "eos_token");
-  const std::string padding = token_in(*tokenizer, "pad_token");
-  if (!end.empty() && end == padding)
-    tell(diagnosis, "padding-is-the-end", Severity::info, file, "pad_token", {{"token", end}});
-  if (!inputs.run) return;
-  const std::string name = run_facts(inputs.run->root).template_name;
-  if (name.empty()) return;
-  const auto style = data::find_template(name);
-  if (!style) return;
-  const std::string turn_end(data::turn_end_word(**style));
-  if (turn_end.empty() || end.empty() || turn_end == end) return;
-  tell(diagnosis, "stop-token-differs", Severity::warning, file, "eos_token",
-       {{"template", name}, {"turn_end", turn_end}, {"end", end}});
 }
 
 namespace {
@@ -379,6 +354,7 @@ class FolderLook {
       look_at_weights(inputs_.model_folder.string(), {.reads_values = false});
     check_stop_tokens(inputs_, diagnosis_);
     check_adapter_config(question_, inputs_, diagnosis_);
+    check_resume_by_itself(files_, inputs_, diagnosis_);
     if (checkpoints_.empty()) tell_ranks_of_resume(question_, inputs_, diagnosis_);
   }
 
@@ -400,26 +376,30 @@ class FolderLook {
         look_at_weights(path, {});
         if (files_.exists(io::join_path(path, adapter_file))) look_at_adapter(path);
         look_at_deepspeed(path);
-        look_at_deepspeed(check_output_folder(files_, path, diagnosis_));  // a run leaves both
+        look_at_trainers(path);
+        look_at_deepspeed(
+            check_output_folder(files_, inputs_, path, diagnosis_));  // a run leaves both
         break;
       case FileKind::adapter_folder:
         look_at_adapter(path);
         look_at_deepspeed(path);
-        look_at_deepspeed(check_output_folder(files_, path, diagnosis_));
+        look_at_trainers(path);
+        look_at_deepspeed(check_output_folder(files_, inputs_, path, diagnosis_));
         break;
       case FileKind::deepspeed_checkpoint:
         look_at_deepspeed(path);
         break;
       case FileKind::checkpoint_folder:
-        check_output_folder(files_, io::folder_of(path), diagnosis_);
         look_at_deepspeed(path);
+        look_at_trainers(path);
+        check_output_folder(files_, inputs_, io::folder_of(path), diagnosis_);
         if (files_.exists(io::join_path(path, io::manifest_file))) {
           check_own_checkpoint(files_, inputs_, path, diagnosis_);
           look_at_weights(path, {.expects_weights = false});
         }
         break;
       case FileKind::output_folder:
-        look_at_deepspeed(check_output_folder(files_, path, diagnosis_));
+        look_at_deepspeed(check_output_folder(files_, inputs_, path, diagnosis_));
         tell(diagnosis_, "output-without-weights", Severity::warning, file_of(path), "", {});
         break;
       default:
@@ -443,6 +423,23 @@ class FolderLook {
   void look_at_deepspeed(const std::string& folder) {
     if (folder.empty() || !holds_deepspeed_state(folder)) return;
     if (checkpoints_.insert(folder).second) check_deepspeed_checkpoint(inputs_, folder, diagnosis_);
+  }
+
+  /// The Trainer's own state beside it; weights and DeepSpeed's files were looked at.
+  void look_at_trainers(const std::string& folder) {
+    if (!files_.exists(io::join_path(folder, "trainer_state.json")) ||
+        files_.exists(io::join_path(folder, io::manifest_file)) ||
+        files_.exists(io::join_path(folder, "training_args.json")))
+      return;
+    const std::string name = file_of(folder);
+    std::int64_t header_bytes = 0;
+    for (Lack& lack : lacks_of_checkpoint(
+             files_,
+             {.folder = folder, .step = step_of_name(name), .is_stage_0 = is_stage_0(inputs_)},
+             header_bytes))
+      if (!is_told(diagnosis_, lack.id, name))
+        tell(diagnosis_, lack.id, lack.stops ? Severity::error : Severity::warning, name, "",
+             std::move(lack.slots));
   }
 
   static constexpr std::string_view adapter_file = "adapter_model.safetensors";

@@ -2,6 +2,10 @@
 // Weights, adapters, checkpoints, tokenizer and generation configs: what is missing, empty, doubled or does not go
 // together. Headers and small files; of weights no more is read than an answer has time for, and it says how much.
 
+#include <map>
+#include <optional>
+
+#include "doctor/checkpoint_look.h"
 #include "doctor/doctor.h"
 #include "io/file.h"
 #include "io/safetensors.h"
@@ -25,21 +29,36 @@ void check_weights(io::FileSystem& files, const Inputs& inputs, const std::strin
                    Diagnosis& diagnosis, const WeightLook& look);
 void check_adapter(io::FileSystem& files, const Inputs& inputs, const io::SafetensorsHeader& header,
                    const std::string& folder, Diagnosis& diagnosis);
+struct MissingTensors {
+  const std::map<std::string_view, const io::TensorEntry*>& found;  // by name, of all files
+  std::string first;
+  std::int64_t count = 0;
+  bool is_all = true;        // nothing else is wrong with the tensors
+  std::vector<Slot> totals;  // `found` and `expected`
+  std::string file;
+};
+/// The error that tells them, with the cause where the names show it.
+Finding missing_tensors(const MissingTensors& missing, const spec::ModelSpec& model);
+/// A file that a download has left in a folder without weights.
+std::optional<Finding> unfinished_download(io::FileSystem& files, const std::string& folder,
+                                           const std::string& shown);
 /// Of files of adapters beside a folder's weights: what either engine makes of the two.
 void check_adapters_beside(const Inputs& inputs, const std::string& folder,
                            const std::vector<std::string>& names, Diagnosis& diagnosis);
 /// Of a config of adapters: what it lacks, and what they would be where it is given by itself.
 void check_adapter_config(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
-/// Whether DeepSpeed saved there: `latest`, a tag's folder, or the files themselves.
-bool holds_deepspeed_state(const std::string& folder);
 /// Which ranks' files are there, and whether as many ranks as would run can resume from them.
 void check_deepspeed_checkpoint(const Inputs& inputs, const std::string& path,
                                 Diagnosis& diagnosis);
 /// For a resume whose checkpoint is not at hand.
 void tell_ranks_of_resume(const Question& question, const Inputs& inputs, Diagnosis& diagnosis);
+/// The checkpoint that LLaMA-Factory goes on from without being told to; empty where there is none, or the run says what to do.
+std::string resumed_by_itself(const Inputs& inputs);
+/// Tells it, and what it lacks.
+void check_resume_by_itself(io::FileSystem& files, const Inputs& inputs, Diagnosis& diagnosis);
 /// The newest complete checkpoint's folder, "" without one. Says nothing of a folder without checkpoints.
-std::string check_output_folder(io::FileSystem& files, const std::string& path,
-                                Diagnosis& diagnosis);
+std::string check_output_folder(io::FileSystem& files, const Inputs& inputs,
+                                const std::string& path, Diagnosis& diagnosis);
 void check_own_checkpoint(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
                           Diagnosis& diagnosis);
 void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis);

@@ -8,6 +8,7 @@
 
 #include "doctor/config_rules.h"
 #include "doctor/document.h"
+#include "doctor/folder_rules.h"
 #include "doctor/packing_rules.h"
 #include "doctor/trainer_loop.h"
 
@@ -111,7 +112,7 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   // Beside a description of a model there are no data: what is asked about is that length, where a run file has it.
   memory.is_cutoff = memory.is_alone || (!question.data && !inputs.model_folder.empty() &&
                                          !is_packed(inputs.run->root));
-  memory.resumes = question.resumes || memory.run.resumes;
+  memory.resumes = question.resumes || memory.run.resumes || !resumed_by_itself(inputs).empty();
   return memory;
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,13 +28,10 @@ constexpr std::string_view leaves_open[] = {
     "underkeel-not-planned",       "model-elsewhere",
     "memory-without-model",        "unread-not-compared"};
 // What was found of folders and files that are no run.
-constexpr std::string_view judged[] = {"checkpoint-newest",
-                                       "checkpoint-state-whole",
-                                       "weights-whole",
-                                       "adapter-whole",
-                                       "model-described",
-                                       "machine-described",
-                                       "machine-described-without-gpus"};
+constexpr std::string_view judged[] = {"checkpoint-newest",      "checkpoint-whole",
+                                       "checkpoint-state-whole", "weights-whole",
+                                       "adapter-whole",          "model-described",
+                                       "machine-described",      "machine-described-without-gpus"};
 
 const Finding* first_named(const Diagnosis& diagnosis, Engine engine,
                            std::span<const std::string_view> ids) {
@@ -95,8 +95,7 @@ std::string line_of_engines(const Diagnosis& diagnosis, std::string engines, Eng
                             Verdict verdict, const Finding* reason, Language language) {
   std::string why = "@summary.nothing-told";
   std::string more;
-  if (reason != nullptr)
-    why = headline_of(message_of(*reason, language), language) + place_behind(*reason);
+  if (reason != nullptr) why = headline_of(*reason, language) + place_behind(*reason);
   if (verdict == Verdict::fails) {
     const auto others =
         std::count_if(diagnosis.findings.begin(), diagnosis.findings.end(),
@@ -146,35 +145,96 @@ std::string judged_of(const Diagnosis& diagnosis, Language language) {
   if (told.empty())
     text += fmt::format("  {}\n", message_of({.id = "summary-nothing-wrong"}, language));
   for (const Finding* each : told)
-    text += fmt::format("  {}{}\n", headline_of(message_of(*each, language), language),
-                        place_behind(*each));
+    text += fmt::format("  {}{}\n", headline_of(*each, language), place_behind(*each));
   return text;
 }
 
 }  // namespace
 
-std::string headline_of(const std::string& message, Language language) {
+namespace {
+
+/// Where each clause of the first line ends, brackets left whole; the last is the line's own end.
+std::vector<std::size_t> clause_ends(std::string_view message, Language language) {
+  const std::string_view mark = language == Language::chinese ? "；" : "; ";
+  std::vector<std::size_t> ends;
+  int depth = 0;
+  std::size_t at = 0;
+  for (; at < message.size() && message[at] != '\n'; ++at) {
+    const std::string_view rest = message.substr(at);
+    if (rest[0] == '(' || rest.starts_with("（")) ++depth;
+    if (rest[0] == ')' || rest.starts_with("）")) --depth;
+    if (depth <= 0 && rest.starts_with(mark)) ends.push_back(at);
+  }
+  ends.push_back(at);
+  return ends;
+}
+
+/// The clause to end with: as many as are a line, at least one, and no list of parts.
+std::size_t last_clause(std::string_view message, const std::vector<std::size_t>& ends,
+                        Language language) {
   const bool is_chinese = language == Language::chinese;
-  const std::string_view mark = is_chinese ? "；" : "; ";
   // A Chinese sign has three bytes, and is as wide as two letters.
   const std::size_t longest = is_chinese ? 210 : 150;
-  std::size_t end = std::string::npos;
-  int depth = 0;
-  for (std::size_t at = 0; at < message.size(); ++at) {
-    const char c = message[at];
-    if (c == '(') ++depth;
-    if (c == ')') --depth;
-    const bool ends_line = c == '\n';
-    if (!ends_line && (depth > 0 || !std::string_view(message).substr(at).starts_with(mark)))
+  const std::string_view parts = is_chinese ? "；最大的几项：" : "; largest: ";
+  std::size_t last = 0;
+  while (last + 1 < ends.size() && ends[last + 1] <= longest &&
+         !message.substr(ends[last]).starts_with(parts))
+    ++last;
+  return last;
+}
+
+/// The figures in a text, each once.
+std::set<std::string, std::less<>> figures_in(std::string_view text) {
+  std::set<std::string, std::less<>> figures;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_digit(text[at])) {
+      ++at;
       continue;
-    if (at > longest && end != std::string::npos) break;
-    end = at;
-    if (ends_line) break;
+    }
+    std::size_t end = at;
+    while (end < text.size() &&
+           (is_digit(text[end]) ||
+            (text[end] == '.' && end + 1 < text.size() && is_digit(text[end + 1]))))
+      ++end;
+    figures.emplace(text.substr(at, end - at));
+    at = end;
   }
-  if (end == std::string::npos ||
-      (message.size() <= longest && message.find('\n') == std::string::npos))
-    return message;
-  return message.substr(0, end);
+  return figures;
+}
+
+}  // namespace
+
+std::string headline_of(const std::string& message, Language language) {
+  const auto ends = clause_ends(message, language);
+  return message.substr(0, ends[last_clause(message, ends, language)]);
+}
+
+std::string headline_of(const Finding& finding, Language language) {
+  const std::string english = message_of(finding, Language::english);
+  const std::string chinese = message_of(finding, Language::chinese);
+  const auto ends = clause_ends(english, Language::english);
+  const auto chinese_ends = clause_ends(chinese, Language::chinese);
+  // Both end where they have told the same figures; English clauses decide, fewer of them before more.
+  const std::size_t wanted = last_clause(english, ends, Language::english);
+  std::vector<std::size_t> tries;
+  for (std::size_t clause = wanted + 1; clause-- > 0;) tries.push_back(clause);
+  for (std::size_t clause = wanted + 1; clause < ends.size(); ++clause) tries.push_back(clause);
+  for (const std::size_t clause : tries) {
+    const auto figures = figures_in(std::string_view(english).substr(0, ends[clause]));
+    std::optional<std::size_t> twin;
+    for (std::size_t other = 0; other < chinese_ends.size(); ++other) {
+      const bool is_whole = other + 1 == chinese_ends.size();
+      if (is_whole != (clause + 1 == ends.size()) && twin) continue;
+      if (figures_in(std::string_view(chinese).substr(0, chinese_ends[other])) == figures &&
+          (!twin || other <= clause))
+        twin = other;
+    }
+    if (!twin) continue;
+    return language == Language::english ? english.substr(0, ends[clause])
+                                         : chinese.substr(0, chinese_ends[*twin]);
+  }
+  return headline_of(language == Language::english ? english : chinese, language);
 }
 
 std::string summary_of(const Diagnosis& diagnosis, Language language, Engine asked) {

@@ -13,5 +13,7 @@ std::string summary_of(const Diagnosis& diagnosis, Language language, Engine ask
 
 /// Of a message its first clause, and those behind it as long as it stays a line.
 std::string headline_of(const std::string& message, Language language);
+/// Of a finding, cut so that both languages tell the same figures.
+std::string headline_of(const Finding& finding, Language language);
 
 }  // namespace underkeel::doctor

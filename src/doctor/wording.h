@@ -41,6 +41,7 @@ std::span<const Wording> run_advice_wordings();
 std::span<const Wording> method_advice_wordings();
 std::span<const Wording> log_wordings();
 std::span<const Wording> folder_wordings();
+std::span<const Wording> checkpoint_wordings();
 std::span<const Wording> disk_wordings();
 std::span<const Wording> summary_wordings();
 std::span<const Wording> value_wordings();

@@ -215,13 +215,18 @@ constexpr std::array wordings = {
             {"write the name of a tag folder that is there into `latest`",
              "把存在的 tag 文件夹名写入 `latest`"}},
     Wording{"checkpoint-without-optimizer",
-            {"no optimizer files in it: training cannot go on from it, weights alone can",
-             "其中没有优化器文件：不能据此继续训练，只能使用权重"},
-            {}},
+            {"no optimizer files in it: of stage 0, which keeps the optimizer in the model's file, "
+             "it is whole; of another stage training cannot go on from it, only its weights are "
+             "there",
+             "其中没有优化器文件：若为 stage 0（优化器在模型文件里）则是完整的；其他 stage "
+             "不能据此继续训练，只有权重"},
+            {"give the DeepSpeed config besides: it says which stage it is",
+             "请同时给出 DeepSpeed 配置：它说明是哪个 stage"}},
     Wording{"checkpoint-lacks-ranks",
-            {"optimizer files of {count} ranks, while their numbers go up to {expected} ranks: "
-             "some are missing",
-             "有 {count} 个 rank 的优化器文件，而编号显示应有 {expected} 个 rank：缺少一部分"},
+            {"not complete: optimizer files of {count} of {expected} ranks, by the highest number "
+             "of any file; the first that is missing is that of rank {rank}",
+             "不完整：按文件的最大编号应有 {expected} 个 rank 的优化器文件，只有 {count} "
+             "个；第一个缺少的是 rank {rank} 的"},
             {"copy the missing files from the other nodes, or take an earlier checkpoint",
              "从其他节点复制缺少的文件，或使用更早的检查点"}},
     Wording{"checkpoint-of-other-ranks",
@@ -258,10 +263,10 @@ constexpr std::array wordings = {
              "停止；本引擎的检查点可用任意 rank 数恢复"},
             {"give doctor the checkpoint folder: it counts its ranks",
              "把检查点文件夹交给 doctor：它会数出 rank 数"}},
-    Wording{
-        "checkpoint-whole",
-        {"optimizer files of all {count} ranks are there", "全部 {count} 个 rank 的优化器文件都在"},
-        {}},
+    Wording{"checkpoint-whole",
+            {"the files of all {count} ranks are there, the optimizer's and the model's",
+             "全部 {count} 个 rank 的文件都在，包括优化器的和模型的"},
+            {}},
     Wording{"checkpoint-not-complete",
             {"not complete: {reason}; it is never to be resumed from",
              "不完整：{reason}；不能从它恢复"},

@@ -142,15 +142,18 @@ class Scanner {
   void check_promised(const std::string& file, const std::vector<std::string>& tensors) {
     const std::string path = path_of(file);
     std::vector<std::string> missing;
+    std::map<std::string, std::vector<std::string>> elsewhere;  // by the file that has them
     for (const std::string& tensor : tensors) {
       const auto found = scan_.model.find(tensor);
       if (!found) missing.push_back(tensor);
-      if (found && found->path != path)
-        report({.code = ErrorCode::bad_file,
-                .what = fmt::format("the index says that this file holds `{}`; it is in {}",
-                                    printable(tensor), found->path),
-                .where = path});
+      if (found && found->path != path) elsewhere[found->path].push_back(tensor);
     }
+    for (const auto& [other, names] : elsewhere)
+      report({.code = ErrorCode::bad_file,
+              .what = fmt::format("the index says that this file holds {}; found in {}",
+                                  count_and_names(names), other),
+              .where = path,
+              .fix = "the index belongs to other files: copy or download the folder again"});
     if (!missing.empty())
       report({.code = ErrorCode::bad_file,
               .what = "the file lacks what the index names in it: " + count_and_names(missing),

@@ -445,5 +445,17 @@ TEST(Advice, SeeksWordsGroupByGroup) {
   EXPECT_FALSE(matches("_fast_init=false", "~fast_init"));
 }
 
+TEST(Advice, ReadsTheBeginningOfATextOfAnyLength) {
+  Files files;
+  std::string text = "You should turn on gradient checkpointing to save memory.\n";
+  while (text.size() < std::size_t{20} << 20) text += "and so the story goes on, line by line\n";
+  files.write("thread.txt", text);
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_TRUE(found(diagnosis, "file-unreadable").empty()) << messages(diagnosis);
+  EXPECT_EQ(found(diagnosis, "file-read-in-part").size(), 1u) << messages(diagnosis);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor

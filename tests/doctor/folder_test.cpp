@@ -293,9 +293,11 @@ TEST(Folder, KnowsWhichCheckpointIsTheNewestCompleteOne) {
   for (const char* step : {"100", "200", "300"})
     test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / "trainer_state.json",
                      "{}");
-  for (const char* step : {"100", "200"})
-    test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / "model.safetensors",
-                     "x");
+  for (const char* step : {"100", "200"}) {
+    const auto folder = files.at("out") / fmt::format("checkpoint-{}", step);
+    test::write_text(folder / "model.safetensors", weights_file(all_tensors(tiny)));
+    for (const char* file : {"optimizer.pt", "scheduler.pt"}) test::write_text(folder / file, "x");
+  }
 
   const Diagnosis diagnosis = files.diagnose();
 
@@ -313,9 +315,11 @@ TEST(Folder, NamesTheCheckpointsOfAFinishedRunBesideItsModel) {
   EXPECT_NE(checkpoints().find("no checkpoint-newest"), std::string::npos) << checkpoints();
   EXPECT_TRUE(found(files.diagnose(), "checkpoint-none-complete").empty());
   for (const char* step : {"100", "200", "300"})
-    for (const char* file : {"trainer_state.json", "model.safetensors"})
+    for (const char* file :
+         {"trainer_state.json", "model.safetensors", "optimizer.pt", "scheduler.pt"})
       if (std::string_view(step) != "300" || file[0] == 't')
-        test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / file, "{}");
+        test::write_text(files.at("out") / fmt::format("checkpoint-{}", step) / file,
+                         file[0] == 'm' ? weights_file(all_tensors(tiny)) : "{}");
   test::write_text(files.at("out") / "tmp-checkpoint-400" / "config.json", "{}");
 
   const Diagnosis diagnosis = files.diagnose();
@@ -335,6 +339,7 @@ TEST(Folder, CountsTheRanksOfADeepspeedCheckpoint) {
   Files files;
   files.question.paths.push_back(files.at("ds"));
   test::write_text(files.at("ds") / "latest", "global_step5\n");
+  test::write_text(files.at("ds/global_step5/mp_rank_00_model_states.pt"), "x");
   for (const int rank : {0, 1, 2, 3})
     test::write_text(files.at("ds") / "global_step5" /
                          fmt::format("bf16_zero_pp_rank_{}_mp_rank_00_optim_states.pt", rank),
@@ -354,6 +359,7 @@ TEST(Folder, CountsTheRanksOfADeepspeedCheckpoint) {
 
 void write_deepspeed_checkpoint(Files& files, const std::string& folder, int ranks) {
   test::write_text(files.at(folder) / "latest", "global_step5");
+  test::write_text(files.at(folder) / "global_step5" / "mp_rank_00_model_states.pt", "x");
   for (int rank = 0; rank < ranks; ++rank)
     test::write_text(files.at(folder) / "global_step5" /
                          fmt::format("zero_pp_rank_{}_mp_rank_00_optim_states.pt", rank),

@@ -129,6 +129,35 @@ TEST(Summary, CutsAMessageAtAClauseAndKeepsTheFigure) {
             "放不下：需要 3 GB");
 }
 
+// The marks stand elsewhere in each language; the figures that are told are to be the same.
+TEST(Summary, CutsBothLanguagesAtTheSameFigure) {
+  const std::string upper = "12.5 GB", rest = std::string(200, 'a');
+  const Finding fits{.id = "deepspeed-fits",
+                     .slots = {{"space", "host"},
+                               {"phase", "loading"},
+                               {"low", "8.0 GB"},
+                               {"high", upper},
+                               {"limit", "68.7 GB"},
+                               {"margin", "44.7 GB"},
+                               {"terms", "a 1 GB"}}};
+  EXPECT_EQ(headline_of(fits, Language::english),
+            "fits: host is the tightest, loading, with 8.0 GB to 12.5 GB of 68.7 GB; 44.7 GB are "
+            "left");
+  EXPECT_EQ(headline_of(fits, Language::chinese),
+            "能放下：最紧张的是host（loading），需要 8.0 GB 到 12.5 GB，共有 68.7 GB；余 44.7 GB");
+  const Finding empty{.id = "weights-empty",
+                      .slots = {{"count", "3"},
+                                {"tensor", rest},
+                                {"shape", "[256, 64]"},
+                                {"found", "7"},
+                                {"expected", "9"}}};
+  for (const Language language : {Language::english, Language::chinese}) {
+    const std::string line = headline_of(empty, language);
+    EXPECT_THAT(line, HasSubstr("3 "));
+    EXPECT_THAT(line, Not(HasSubstr("256")));
+  }
+}
+
 TEST(Summary, PutsNotesUnderOneHeadingForEachEngineAndFile) {
   Diagnosis diagnosis;
   for (const Engine engine : {Engine::underkeel, Engine::both, Engine::underkeel})

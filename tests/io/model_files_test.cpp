@@ -152,8 +152,8 @@ TEST(ModelFiles, NamesTensorsThatTheIndexPromisesAndTheFileLacks) {
 
   ASSERT_THAT(scan.problems, SizeIs(2));
   EXPECT_EQ(scan.problems[0].where, folder / "a.safetensors");
-  EXPECT_EQ(scan.problems[0].what,
-            "the index says that this file holds `y`; it is in " + (folder / "b.safetensors"));
+  EXPECT_EQ(scan.problems[0].what, "the index says that this file holds 1 tensor (`y`); found in " +
+                                       (folder / "b.safetensors"));
   EXPECT_EQ(scan.problems[1].where, folder / "b.safetensors");
   EXPECT_EQ(scan.problems[1].what, "the file lacks what the index names in it: 1 tensor (`z`)");
   EXPECT_EQ(open_model_files(files, folder.path()).error().what,
