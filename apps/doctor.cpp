@@ -20,6 +20,7 @@
 #include "disk_need.h"
 #include "doctor/disk.h"
 #include "doctor/reader_words.h"
+#include "doctor/sample_rules.h"
 #include "run_arguments.h"
 #include "run_length.h"
 #include "spec/examine_run.h"
@@ -75,6 +76,38 @@ std::int64_t bytes_below(const std::filesystem::path& folder) {
   return size_bytes;
 }
 
+void add_cut(const data::DatasetFigures& set, doctor::CutSamples& into) {
+  const data::CutFigures& cut = set.cut;
+  if (cut.longest_uncut > into.longest_uncut) {
+    into.longest_uncut = cut.longest_uncut;
+    into.longest_prompt = cut.longest_prompt;
+    into.longest_prompt_kept = cut.longest_prompt_kept;
+    into.longest_answer = cut.longest_answer;
+    into.longest_answer_kept = cut.longest_answer_kept;
+  }
+  into.samples += set.records.usable;
+  into.whole += cut.whole;
+  into.untrained += cut.untrained - cut.unanswered;
+  into.unanswered += cut.unanswered;
+  into.trained_tokens += cut.trained;
+  into.answers += cut.answers;
+  into.answers_cut += cut.answers_cut;
+  into.answers_lost += cut.answers_lost;
+  into.prompts_cut += cut.prompts_cut;
+  into.prompts_lost += cut.prompts_lost;
+  const auto append = [](const std::vector<std::string>& places, std::vector<std::string>& lines) {
+    lines.insert(lines.end(), places.begin(), places.end());
+  };
+  append(set.whole, into.whole_lines);
+  append(set.untrained, into.untrained_lines);
+  append(set.unanswered, into.unanswered_lines);
+  for (const data::CutRecord& record : set.shortened) {
+    doctor::CutSample& sample = into.first_cut.emplace_back(doctor::CutSample{record.place, {}});
+    for (const data::AnswerLengths& answer : record.answers)
+      sample.answers.emplace_back(answer.kept, answer.uncut);
+  }
+}
+
 doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunConfig& run,
                                int world_size) {
   doctor::DataFigures figures;
@@ -95,31 +128,30 @@ doctor::DataFigures figures_of(const data::Datasets& datasets, const spec::RunCo
     figures.left_out_samples = sampler->left_out_samples();
   }
   figures.sizes = *run.data.samples;
+  figures.holds_out = run.evaluation.validation_size > 0;
   for (const data::DatasetFigures& set : datasets.sets) {
-    const data::CutFigures& cut = set.cut;
-    if (cut.longest_uncut > figures.longest_uncut) {
-      figures.longest_uncut = cut.longest_uncut;
-      figures.longest_prompt = cut.longest_prompt;
-      figures.longest_prompt_kept = cut.longest_prompt_kept;
-      figures.longest_answer = cut.longest_answer;
-      figures.longest_answer_kept = cut.longest_answer_kept;
-    }
-    figures.whole += cut.whole;
-    figures.untrained += cut.untrained - cut.unanswered;
-    figures.unanswered += cut.unanswered;
-    figures.trained_tokens += cut.trained;
-    figures.answers += cut.answers;
-    figures.answers_cut += cut.answers_cut;
-    figures.answers_lost += cut.answers_lost;
-    figures.prompts_cut += cut.prompts_cut;
-    figures.prompts_lost += cut.prompts_lost;
-    const auto append = [](const std::vector<std::string>& places, std::string& lines) {
-      for (const std::string& place : places) lines += (lines.empty() ? "" : ", ") + place;
-    };
-    append(set.untrained, figures.untrained_lines);
-    append(set.unanswered, figures.unanswered_lines);
+    if (set.is_evaluation && !figures.evaluation) figures.evaluation.emplace();
+    add_cut(set, set.is_evaluation ? *figures.evaluation : figures.training);
   }
   return figures;
+}
+
+spec::LargestBatches sizes_of(const doctor::DescribedSamples& described) {
+  return {.longest = described.longest,
+          .sample_count = described.count,
+          .token_count = described.count * described.longest};
+}
+
+/// Puts samples of which only the longest is known beside those that were read.
+void add(const spec::LargestBatches& described, spec::LargestBatches& sizes) {
+  if (sizes.sample_count == 0) {
+    sizes = described;
+    return;
+  }
+  sizes.longest = std::max(sizes.longest, described.longest);
+  sizes.tokens.clear();
+  sizes.sample_count += described.sample_count;
+  sizes.token_count += described.token_count;
 }
 
 /// Whether a default stands in place of a value by which data are read.
@@ -157,6 +189,17 @@ std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inpu
   if (!readout || misreads_data(readout->problems)) return leave("@unread.refused");
   if (readout->run.data.datasets.empty()) return leave("@unread.names");
   spec::RunConfig& run = readout->run;
+  const auto evaluated = doctor::described_evaluation(inputs);
+  if (const auto trained = doctor::described_training(inputs)) {
+    question.data = doctor::DataFigures{.samples = trained->count};
+    question.data->sizes.training = sizes_of(*trained);
+    if (evaluated) question.data->sizes.evaluation = sizes_of(*evaluated);
+    return DataFacts{.sample_count = trained->count,
+                     .evaluation_sample_count = evaluated ? evaluated->count : 0};
+  }
+  // Files of a set that is described are not looked for, whether they are there or not.
+  std::erase_if(run.data.evaluation_datasets,
+                [&](const std::string& name) { return doctor::is_described(inputs, name); });
   std::error_code status;
   const auto has = [&](const std::filesystem::path& file) {
     return std::filesystem::exists(file, status);
@@ -195,9 +238,9 @@ std::optional<DataFacts> read_data(bool is_asked_for, const doctor::Inputs& inpu
   }
   train::take_sizes(data->datasets, {.world_size = world_size}, run);
   question.data = figures_of(data->datasets, run, world_size);
+  if (evaluated) add(sizes_of(*evaluated), question.data->sizes.evaluation);
   return DataFacts{.sample_count = data->datasets.training->count(),
-                   .evaluation_sample_count =
-                       data->datasets.evaluation ? data->datasets.evaluation->count() : 0};
+                   .evaluation_sample_count = question.data->sizes.evaluation.sample_count};
 }
 
 Result<void> run(const Words& words, int& exit_code) {

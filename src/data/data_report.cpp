@@ -25,6 +25,11 @@ std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", format_count(count), what, ending);
 }
 
+/// "1 is", "4 are".
+std::string are(std::int64_t count) {
+  return fmt::format("{} {}", format_count(count), count == 1 ? "is" : "are");
+}
+
 std::string places_text(const std::vector<std::string>& first, std::int64_t count) {
   return fmt::format("{}{}", fmt::join(first, ", "),
                      count > static_cast<std::int64_t>(first.size()) ? ", ..." : "");
@@ -42,11 +47,14 @@ std::string cut_text(const DatasetFigures& set, const DatasetOptions& options) {
                  : std::string("; nothing is cut\n");
   if (is_cut)
     text += fmt::format(
-        "  {} of {} samples are whole; of {} answers {} are whole, {} lose their end, {} are lost; "
-        "of {} prompts {} are cut and lose what announces the answer, {} are lost\n",
-        cut.whole, set.records.usable, cut.answers,
-        cut.answers - cut.answers_cut - cut.answers_lost, cut.answers_cut, cut.answers_lost,
-        cut.answers, cut.prompts_cut, cut.prompts_lost);
+        "  {} of {} {} whole; of {} {} whole, {}, {} lost; of {} {} cut and {} what announces the "
+        "answer, {} lost\n",
+        cut.whole, counted(set.records.usable, "sample"), cut.whole == 1 ? "is" : "are",
+        counted(cut.answers, "answer"), are(cut.answers - cut.answers_cut - cut.answers_lost),
+        cut.answers_cut == 1 ? "1 loses its end"
+                             : fmt::format("{} lose their end", cut.answers_cut),
+        are(cut.answers_lost), counted(cut.answers, "prompt"), are(cut.prompts_cut),
+        cut.prompts_cut == 1 ? "loses" : "lose", are(cut.prompts_lost));
   if (const std::int64_t lost = cut.untrained - cut.unanswered; lost > 0)
     text += fmt::format("  {} sample{} no trained token; {} in place and add{} nothing: {}\n", lost,
                         lost == 1 ? " keeps" : "s keep", lost == 1 ? "it stays" : "they stay",

@@ -29,7 +29,10 @@ class Loader {
     UK_TRY_VOID(check_options());
     UK_TRY(training, read_sets(options_.names));
     const std::string training_records = records_identity();
+    const std::size_t training_sets = loaded_.sets.size();
     UK_TRY(evaluation, read_sets(options_.evaluation_names));
+    for (std::size_t set = training_sets; set < loaded_.sets.size(); ++set)
+      loaded_.sets[set].is_evaluation = true;
     UK_TRY_VOID(split(training, evaluation));
     UK_TRY_VOID(make_source(training, "train", loaded_.training, loaded_.training_figures));
     loaded_.training_identity = identity_of(training_records, *loaded_.training);
@@ -268,7 +271,7 @@ class Loader {
     if (figures.samples == 0)
       return fail(ErrorCode::bad_config,
                   fmt::format("nothing to {} on: none of {} records is usable{}", purpose,
-                              order.size(), first_problems()),
+                              order.size(), first_problems(purpose)),
                   "dataset",
                   order.empty() ? "the files of the data sets are empty"
                                 : "dataset_info.json says how records are read: look at "
@@ -278,11 +281,16 @@ class Loader {
     return {};
   }
 
+  // Held-out samples are of the training's sets, unless there are others.
+  bool is_for(std::string_view purpose, const DatasetFigures& set) const {
+    return set.is_evaluation == (purpose == "evaluate" && !options_.evaluation_names.empty());
+  }
+
   // Why records were dropped: the first reason of each data set.
-  std::string first_problems() const {
+  std::string first_problems(std::string_view purpose) const {
     std::string text;
     for (const DatasetFigures& set : loaded_.sets)
-      if (!set.records.problems.empty()) {
+      if (is_for(purpose, set) && !set.records.problems.empty()) {
         const RecordProblem& first = set.records.problems.front();
         text += fmt::format("\n  {}:{}: {}, and {} more", first.file, first.line, first.reason,
                             set.records.dropped + set.records.broken - 1);
@@ -294,6 +302,7 @@ class Loader {
                                            const SplitFigures& figures) const {
     std::int64_t longest = 0, untrained = 0, unanswered = 0;
     for (const DatasetFigures& set : loaded_.sets) {
+      if (!is_for(purpose, set)) continue;
       longest = std::max(longest, set.cut.longest_uncut);
       untrained += set.cut.untrained;
       unanswered += set.cut.unanswered;

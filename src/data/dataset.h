@@ -50,14 +50,23 @@ struct DatasetOptions {
   std::optional<std::int64_t> memory_bytes;  // what reading and tokenising may hold at once
 };
 
+/// A record that the cut-off shortened.
+struct CutRecord {
+  std::string place;  // file:line
+  std::vector<AnswerLengths> answers;
+};
+
 struct DatasetFigures {
   std::string name;
+  bool is_evaluation = false;  // of eval_dataset
   std::vector<std::string> files;
   RecordReport records;
   CutFigures cut;                       // stage pt: tokens alone, with end tokens
   std::vector<std::string> untrained;   // file:line of the first samples that the cut-off left no
                                         // trained token
   std::vector<std::string> unanswered;  // of the first ones that have none in the data
+  std::vector<std::string> whole;       // of the first ones that lost nothing
+  std::vector<CutRecord> shortened;     // the first ones that are not whole
   bool was_cached = false;
 };
 

@@ -1,6 +1,7 @@
 #include "data/supervised.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace underkeel::data {
 namespace {
@@ -32,6 +33,7 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
   TokenisedRecord record;
   CutFigures& figures = record.figures;
   std::vector<std::vector<TokenWord>> kept(turns.size());
+  std::vector<AnswerLengths> answers(turns.size());
   std::int64_t used = options.efficient_eos ? 1 : 0;
   figures.longest_uncut = used;
   figures.answers = static_cast<std::int64_t>(turns.size());
@@ -44,6 +46,7 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
     figures.longest_uncut += all.source + all.target;
     figures.longest_prompt += all.source;
     figures.longest_answer += all.target;
+    answers[place].uncut = all.target;
     if (options.train_on_prompt) trainable += all.source;
     if (!options.mask_history || visit == 0) trainable += all.target;
     if (used >= options.cutoff_tokens) {
@@ -55,6 +58,7 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
     used += length.source + length.target;
     figures.longest_prompt_kept += length.source;
     figures.longest_answer_kept += length.target;
+    answers[place].kept = length.target;
     if (length.source < all.source) ++figures.prompts_cut;
     if (length.target < all.target)
       ++(length.target > 0 ? figures.answers_cut : figures.answers_lost);
@@ -73,6 +77,7 @@ TokenisedRecord make_supervised(std::span<const Turn> turns, const SupervisedOpt
   for (std::size_t i = 1; i < record.words.size(); ++i)
     if ((record.words[i] & ~token_mask) != 0) ++figures.trained;
   figures.whole = figures.tokens == figures.longest_uncut ? 1 : 0;
+  if (figures.whole == 0) record.answers = std::move(answers);
   figures.untrained = figures.trained == 0 ? 1 : 0;
   figures.unanswered = figures.untrained == 1 && (trainable == 0 || figures.whole == 1) ? 1 : 0;
   return record;

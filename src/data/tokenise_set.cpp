@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int cache_version = 3;  // counts changes of what the same key would give
-constexpr std::size_t untrained_kept = 20;
+constexpr int cache_version = 4;  // counts changes of what the same key would give
+constexpr std::size_t places_kept = 20;
 
 // Everything that the tokens depend on.
 Result<std::string> key_of(io::FileSystem& files, const DatasetEntry& entry,
@@ -101,8 +101,17 @@ constexpr std::int64_t CutFigures::*cut_fields[] = {&CutFigures::tokens,
 std::string text_of(const DatasetFigures& figures) {
   Json cut = Json::array();
   for (const auto field : cut_fields) cut.push_back(figures.cut.*field);
+  Json shortened = Json::array();
+  for (const CutRecord& record : figures.shortened) {
+    Json answers = Json::array();
+    for (const AnswerLengths& answer : record.answers)
+      answers.push_back({answer.kept, answer.uncut});
+    shortened.push_back({record.place, answers});
+  }
   const Json json = {{"records", to_json(figures.records)},
                      {"cut", cut},
+                     {"whole", figures.whole},
+                     {"shortened", shortened},
                      {"untrained", figures.untrained},
                      {"unanswered", figures.unanswered}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -114,6 +123,13 @@ Result<void> read_figures(const std::string& text, DatasetFigures& figures) {
     figures.records = report_of(json.at("records"));
     figures.untrained = json.at("untrained").get<std::vector<std::string>>();
     figures.unanswered = json.at("unanswered").get<std::vector<std::string>>();
+    figures.whole = json.at("whole").get<std::vector<std::string>>();
+    const Json& shortened = json.at("shortened");
+    for (const Json& record : shortened) {
+      CutRecord& into = figures.shortened.emplace_back(CutRecord{.place = record.at(0)});
+      for (const Json& answer : record.at(1))
+        into.answers.push_back({.kept = answer.at(0), .uncut = answer.at(1)});
+    }
     std::size_t place = 0;
     for (const auto field : cut_fields) figures.cut.*field = json.at("cut").at(place++);
   } catch (const Json::exception& error) {
@@ -184,9 +200,14 @@ Result<TokenisedSet> tokenise_set(io::FileSystem& files, const Tokenizer& tokeni
     work.take = [&](const JudgedRecord& judged) -> Result<void> {
       if (judged.state != RecordState::usable) return writer.add(nullptr);
       figures.cut.add(judged.tokens.figures);
-      auto& places = judged.tokens.figures.unanswered > 0 ? figures.unanswered : figures.untrained;
-      if (judged.tokens.figures.untrained > 0 && places.size() < untrained_kept)
-        places.push_back(fmt::format("{}:{}", judged.file, judged.line));
+      const CutFigures& cut = judged.tokens.figures;
+      const std::string place = fmt::format("{}:{}", judged.file, judged.line);
+      auto& places = cut.unanswered > 0 ? figures.unanswered : figures.untrained;
+      if (cut.untrained > 0 && places.size() < places_kept) places.push_back(place);
+      if (cut.whole == 0 && figures.shortened.size() < places_kept)
+        figures.shortened.push_back({.place = place, .answers = judged.tokens.answers});
+      if (cut.whole > 0 && !is_text && figures.whole.size() < places_kept)
+        figures.whole.push_back(place);
       return writer.add(&judged.tokens);
     };
     UK_TRY(report, read_records(files, entry, rules, work));

@@ -42,9 +42,16 @@ struct CutFigures {
   void add(const CutFigures& other);
 };
 
+/// Tokens of an answer after the cut-off, and before it.
+struct AnswerLengths {
+  std::int64_t kept = 0;
+  std::int64_t uncut = 0;
+};
+
 struct TokenisedRecord {
   std::vector<TokenWord> words;
   CutFigures figures;
+  std::vector<AnswerLengths> answers;  // by turn, of a record that is not whole
 };
 
 }  // namespace underkeel::data

@@ -159,6 +159,7 @@ class RunFigures : private AdviceSheet {
     MemoryCase shorter = memory_;
     const auto length = asked_.of(Quantity::tokens).value_or(Said{.value = 0.5, .is_share = true});
     shorter.tokens = std::max(1.0, std::floor(length.of(memory_.tokens)));
+    shorter.evaluation_tokens = std::min(shorter.evaluation_tokens, shorter.tokens);
     count("tokens_said", shorter.tokens);
     size("activations_of_length", least_activations(shorter));
     judge_change("cutoff", now - least_activations(shorter), shorter);

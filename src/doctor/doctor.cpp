@@ -19,6 +19,7 @@
 #include "doctor/own_engine.h"
 #include "doctor/packing_rules.h"
 #include "doctor/run_facts.h"
+#include "doctor/sample_rules.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -44,107 +45,6 @@ bool has_error_now(const std::vector<Finding>& findings, Engine engine) {
     return finding.severity == Severity::error && concerns(finding, engine) &&
            !finding.id.starts_with("log-");
   });
-}
-
-/// How an epoch is cut into windows of accumulation, and which of them are not like the others.
-void tell_epoch(const Inputs& inputs, const DataFigures& data, Diagnosis& diagnosis) {
-  const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
-  const std::string file = inputs.run ? inputs.run->file : "";
-  const RunFacts run = inputs.run ? run_facts(inputs.run->root) : RunFacts{};
-  diagnosis.findings.push_back(
-      {.id = "data-epoch",
-       .file = file,
-       .key = "gradient_accumulation_steps",
-       .slots = {{"micro_batches", count(data.micro_batches)},
-                 {"micro", count(run.micro_batch)},
-                 {"ranks", count(inputs.ranks.count)},
-                 {"windows", count(data.windows)},
-                 {"places", count(data.micro_batches * run.micro_batch * inputs.ranks.count)},
-                 {"samples", count(data.samples)},
-                 {"steps", count(run.accumulation_steps)},
-                 {"last", count(data.last_window)},
-                 {"filled", count(data.filled_samples)},
-                 {"left_out", count(data.left_out_samples)}}});
-  if (data.untrained_windows == 0) return;
-  diagnosis.findings.push_back(
-      {.id = "data-windows-untrained",
-       .severity = Severity::warning,
-       .file = file,
-       .key = "gradient_accumulation_steps",
-       .slots = {{"count", count(data.untrained_windows)}, {"windows", count(data.windows)}}});
-}
-
-/// The longest sample, and the micro-batches that it makes with each engine.
-void tell_longest(const DataFigures& data, const Inputs& inputs, Diagnosis& diagnosis) {
-  const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
-  const std::int64_t longest = data.sizes.longest();
-  const std::int64_t micro_batch = inputs.run ? run_facts(inputs.run->root).micro_batch : 1;
-  const std::int64_t padded = inputs.run ? padded_positions(inputs.run->root, longest) : longest;
-  diagnosis.findings.push_back({.id = "data-longest",
-                                .file = inputs.run ? inputs.run->file : "",
-                                .key = "cutoff_len",
-                                .slots = {{"samples", count(data.samples)},
-                                          {"longest", count(longest)},
-                                          {"uncut", count(data.longest_uncut)},
-                                          {"micro", count(micro_batch)},
-                                          {"padded", count(padded)},
-                                          {"met", count(data.sizes.training.of(micro_batch))}}});
-}
-
-void look_at_data(const Question& question, const Inputs& inputs, Diagnosis& diagnosis) {
-  const std::string file = inputs.run ? inputs.run->file : "";
-  if (question.data_error)
-    diagnosis.findings.push_back({.id = "data-unusable",
-                                  .severity = Severity::error,
-                                  .file = file,
-                                  .key = "dataset",
-                                  .slots = {{"what", question.data_error->what},
-                                            {"where", question.data_error->where},
-                                            {"do", question.data_error->fix}}});
-  if (!question.data) return;
-  const DataFigures& data = *question.data;
-  const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
-  if (data.packs)
-    tell_packs(data, inputs, diagnosis);
-  else
-    tell_longest(data, inputs, diagnosis);
-  if (data.longest_answer > 0)
-    diagnosis.findings.push_back({.id = "data-longest-parts",
-                                  .file = file,
-                                  .key = "cutoff_len",
-                                  .slots = {{"prompt", count(data.longest_prompt)},
-                                            {"prompt_kept", count(data.longest_prompt_kept)},
-                                            {"answer", count(data.longest_answer)},
-                                            {"answer_kept", count(data.longest_answer_kept)}}});
-  if (data.windows > 0) tell_epoch(inputs, data, diagnosis);
-  if (data.unanswered > 0)
-    diagnosis.findings.push_back({.id = "data-unanswered",
-                                  .severity = Severity::warning,
-                                  .file = file,
-                                  .key = "dataset",
-                                  .slots = {{"count", count(data.unanswered)},
-                                            {"samples", count(data.samples)},
-                                            {"lines", data.unanswered_lines}}});
-  if (data.answers_cut + data.answers_lost + data.prompts_cut + data.untrained == 0) return;
-  diagnosis.findings.push_back(
-      {.id = "data-cut",
-       .severity = Severity::warning,
-       .file = file,
-       .key = "cutoff_len",
-       .slots = {
-           {"samples", count(data.samples)},
-           {"whole", count(data.whole)},
-           {"untrained", data.untrained > 0 ? fmt::format("@[cut.untrained] {} ({})",
-                                                          data.untrained, data.untrained_lines)
-                                            : std::string()},
-           {"answers", count(data.answers)},
-           {"answers_whole", count(data.answers - data.answers_cut - data.answers_lost)},
-           {"answers_cut", count(data.answers_cut)},
-           {"answers_lost", count(data.answers_lost)},
-           {"prompts_cut", count(data.prompts_cut)},
-           {"prompts_lost", count(data.prompts_lost)},
-           {"trained", count(data.trained_tokens)},
-           {"uncut", count(data.longest_uncut)}}});
 }
 
 /// Which accumulation keeps the global batch where other ranks run, for those who go on with more or fewer machines.
@@ -351,7 +251,7 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
   check_run_by_itself(inputs, findings);
   append(findings, check_packing(inputs));
   look_at_memory(question, inputs, diagnosis);
-  look_at_data(question, inputs, diagnosis);
+  look_at_samples(question, inputs, diagnosis);
   look_at_data_files(question, inputs, diagnosis);
   look_at_folders(question, inputs, diagnosis);
   look_at_logs(question, inputs, diagnosis);

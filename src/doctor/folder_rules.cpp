@@ -257,34 +257,48 @@ bool is_stage_0(const Inputs& inputs) {
   return inputs.deepspeed && stage_in(inputs.deepspeed->root) == 0;
 }
 
-/// Of a checkpoint of ours: every file of its weights, or of their master copy, is there with its size.
-bool has_whole_weights(io::FileSystem& files, const std::string& folder) {
+}  // namespace
+
+std::optional<std::set<std::string>> files_of_weights(io::FileSystem& files,
+                                                      const std::string& folder) {
   const std::string path = io::join_path(folder, io::manifest_file);
   const auto text = files.read_text(path, most_manifest_bytes);
   const auto manifest =
       text ? io::parse_manifest(*text, path) : Result<io::Manifest>(tl::unexpected(text.error()));
-  if (!manifest) return false;
-  const auto is_there = [&](const std::string& name) {
-    const auto listed =
-        std::find_if(manifest->files.begin(), manifest->files.end(),
-                     [&](const io::CheckpointFile& file) { return file.name == name; });
-    const auto found = files.stat(io::join_path(folder, name));
-    return listed != manifest->files.end() && found && *found &&
-           (*found)->size_bytes == listed->size_bytes;
+  if (!manifest) return std::nullopt;
+  struct Found {
+    bool is_there = false;
+    bool is_whole = false;
   };
-  std::map<plan::StatePart, bool> whole;
-  for (const io::CheckpointTensor& tensor : manifest->tensors) {
-    plan::StatePart part = plan::StatePart::weights;
-    for (const plan::StatePart other :
-         {plan::StatePart::master, plan::StatePart::moment1, plan::StatePart::moment2})
-      if (tensor.name.starts_with(plan::stored_name(other, ""))) part = other;
-    bool& so_far = whole.try_emplace(part, true).first->second;
-    so_far = so_far && is_there(tensor.file);
+  std::map<std::string, Found> found;
+  for (const io::CheckpointFile& listed : manifest->files) {
+    const auto file = files.stat(io::join_path(folder, listed.name));
+    const bool is_there = file && *file;
+    found[listed.name] = {is_there, is_there && (*file)->size_bytes == listed.size_bytes};
   }
-  return whole[plan::StatePart::weights] || whole[plan::StatePart::master];
+  // A master copy is read wherever its file stands, be it whole or not; the weights where it is gone.
+  std::map<std::string, const io::CheckpointTensor*> read;
+  const std::string master = plan::stored_name(plan::StatePart::master, "");
+  for (const io::CheckpointTensor& tensor : manifest->tensors) {
+    const bool is_master = tensor.name.starts_with(master);
+    bool is_moment = false;
+    for (const plan::StatePart part : {plan::StatePart::moment1, plan::StatePart::moment2})
+      is_moment = is_moment || tensor.name.starts_with(plan::stored_name(part, ""));
+    if (is_moment) continue;
+    const auto [at, is_first] =
+        read.try_emplace(is_master ? tensor.name.substr(master.size()) : tensor.name, &tensor);
+    const bool is_preferred =
+        is_master ? found[tensor.file].is_there : !found[at->second->file].is_there;
+    if (!is_first && is_preferred) at->second = &tensor;
+  }
+  if (read.empty()) return std::nullopt;
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : read) {
+    if (!found[tensor->file].is_whole) return std::nullopt;
+    names.insert(tensor->file);
+  }
+  return names;
 }
-
-}  // namespace
 
 std::string check_output_folder(io::FileSystem& files, const Inputs& inputs,
                                 const std::string& path, Diagnosis& diagnosis) {
@@ -308,8 +322,8 @@ std::string check_output_folder(io::FileSystem& files, const Inputs& inputs,
     // Ours that is not complete is none of the Trainer's either: its state files look alike.
     if (step >= 0 && (has(io::manifest_file) || has("training_args.json"))) {
       tell(diagnosis,
-           has_whole_weights(files, skipped.folder) ? "checkpoint-lacks-state"
-                                                    : "checkpoint-not-complete",
+           files_of_weights(files, skipped.folder) ? "checkpoint-lacks-state"
+                                                   : "checkpoint-not-complete",
            Severity::warning, name, "", {{"reason", skipped.reason}, {"folder", skipped.folder}});
       continue;
     }

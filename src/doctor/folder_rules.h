@@ -4,6 +4,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "doctor/checkpoint_look.h"
 #include "doctor/doctor.h"
@@ -59,6 +62,10 @@ void check_resume_by_itself(io::FileSystem& files, const Inputs& inputs, Diagnos
 /// The newest complete checkpoint's folder, "" without one. Says nothing of a folder without checkpoints.
 std::string check_output_folder(io::FileSystem& files, const Inputs& inputs,
                                 const std::string& path, Diagnosis& diagnosis);
+/// Of a checkpoint of ours: the files that a resume with its weights alone reads; nothing where one of them is gone or
+/// has another size than the manifest says.
+std::optional<std::set<std::string>> files_of_weights(io::FileSystem& files,
+                                                      const std::string& folder);
 void check_own_checkpoint(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
                           Diagnosis& diagnosis);
 void check_stop_tokens(const Inputs& inputs, Diagnosis& diagnosis);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,23 +25,39 @@ struct PackFigures {
   std::vector<std::int64_t> filled;   // and how many tokens
 };
 
-/// What a run's data are once they were read and tokenised; counts of training samples.
-struct DataFigures {
-  std::int64_t samples = 0;          // packs or blocks, where the run packs
-  std::optional<PackFigures> packs;  // of a run that packs
-  spec::SampleSizes sizes;           // after the cut-off
-  std::int64_t longest_uncut = 0;    // tokens of the longest sample before it
-  std::int64_t whole = 0;            // samples that lost nothing
-  std::int64_t untrained = 0;        // samples that the cut-off left no trained token
-  std::string untrained_lines;       // file:line of the first ones
-  std::int64_t unanswered = 0;       // samples that have none in the data
-  std::string unanswered_lines;
+/// A sample that the cut-off shortened: where it stands, and of each of its answers the tokens kept and those it had.
+struct CutSample {
+  std::string place;  // file:line
+  std::vector<std::pair<std::int64_t, std::int64_t>> answers;
+};
+
+/// What the cut-off does to the samples of one purpose, each by itself before it is packed.
+struct CutSamples {
+  std::int64_t samples = 0;
+  std::int64_t longest_uncut = 0;        // tokens of the longest sample before it
+  std::int64_t whole = 0;                // samples that lost nothing
+  std::vector<std::string> whole_lines;  // file:line of the first ones
+  std::vector<CutSample> first_cut;      // the first that are not whole
+  std::int64_t untrained = 0;            // samples that the cut-off left no trained token
+  std::vector<std::string> untrained_lines;
+  std::int64_t unanswered = 0;  // samples that have none in the data
+  std::vector<std::string> unanswered_lines;
   std::int64_t trained_tokens = 0;
   std::int64_t answers = 0, answers_cut = 0, answers_lost = 0;
   std::int64_t prompts_cut = 0, prompts_lost = 0;
   // Of the longest sample: tokens of its prompts and answers, and what is left of them.
   std::int64_t longest_prompt = 0, longest_prompt_kept = 0;
   std::int64_t longest_answer = 0, longest_answer_kept = 0;
+};
+
+/// What a run's data are once they were read and tokenised.
+struct DataFigures {
+  std::int64_t samples = 0;              // of training; packs or blocks, where the run packs
+  std::optional<PackFigures> packs;      // of a run that packs
+  spec::SampleSizes sizes;               // after the cut-off
+  CutSamples training;                   // where `val_size` holds some out, those too
+  bool holds_out = false;                // it does
+  std::optional<CutSamples> evaluation;  // of data sets of their own
   // Of an epoch, on each rank; windows of accumulation.
   std::int64_t micro_batches = 0, windows = 0, last_window = 0;  // micro-batches in the last one
   std::int64_t untrained_windows = 0;                            // without a trained token

@@ -203,36 +203,6 @@ class Particulars {
         span_of({tightest->holding->low(), tightest->holding->high_without(rounding_term)}));
   }
 
-  struct Evaluated {
-    double samples = 0;  // 0: not known
-    double tokens = 0;   // of each, at most
-  };
-
-  /// By a description of the data, else by the data that were read, else by a `val_size` that is a count.
-  Evaluated evaluated_samples() const {
-    Evaluated evaluated{.tokens = memory_.tokens};
-    if (inputs_.data_shape) {
-      for (const spec::Entry& entry : inputs_.data_shape->root.entries) {
-        evaluated.samples = number_at(entry.value, "samples").value_or(0);
-        if (const auto tokens = whole_at(entry.value, "tokens"))
-          evaluated.tokens =
-              inputs_.run ? static_cast<double>(padded_positions(
-                                inputs_.run->root, std::min(*tokens, memory_.run.cutoff_tokens)))
-                          : static_cast<double>(*tokens);
-      }
-    } else if (memory_.data != nullptr) {
-      const spec::LargestBatches& held_out = memory_.data->sizes.evaluation;
-      evaluated.samples = static_cast<double>(held_out.sample_count);
-      if (held_out.sample_count > 0)
-        evaluated.tokens =
-            static_cast<double>(padded_positions(inputs_.run->root, held_out.longest));
-    } else if (inputs_.run) {
-      const double held_out = number_at(inputs_.run->root, "val_size").value_or(0);
-      if (held_out > 1) evaluated.samples = std::floor(held_out);
-    }
-    return evaluated;
-  }
-
   /// What transformers' code holds of a micro-batch, and that fused attention is not for f32 where heads share keys.
   void tell_activations() {
     const ActivationQuestion question = activations_of(memory_);
@@ -277,7 +247,8 @@ class Particulars {
           {"f32", amount(4 * batch * vocabulary)},
           {"f16", amount(2 * batch * vocabulary)}});
     if (!memory_.run.evaluates && !memory_.run.keeps_logits && !inputs_.data_shape) return;
-    auto [samples, tokens] = evaluated_samples();
+    double samples = memory_.evaluation_samples;
+    const double tokens = memory_.evaluation_tokens;
     const double evaluation_batch = static_cast<double>(memory_.run.evaluation_batch);
     const double one = 4 * evaluation_batch * tokens * vocabulary;
     const bool is_counted = samples > 0 || memory_.data != nullptr;

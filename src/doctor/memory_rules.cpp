@@ -10,6 +10,7 @@
 #include "doctor/document.h"
 #include "doctor/folder_rules.h"
 #include "doctor/packing_rules.h"
+#include "doctor/sample_rules.h"
 #include "doctor/trainer_loop.h"
 
 namespace underkeel::doctor {
@@ -91,6 +92,29 @@ void take_settings(const Inputs& inputs, MemoryCase& memory) {
     memory.uncounted = memory.uncounted.value_or(Bound{}) & each.bound;
 }
 
+namespace {
+
+/// What is evaluated: by the data that were read, else by a description of them, else by a `val_size` that is a count.
+void take_evaluation(const Question& question, const Inputs& inputs, MemoryCase& memory) {
+  memory.evaluation_tokens = memory.tokens;
+  const auto padded = [&](std::int64_t tokens) {
+    return static_cast<double>(inputs.run ? padded_positions(inputs.run->root, tokens) : tokens);
+  };
+  if (question.data) {
+    const spec::LargestBatches& held_out = question.data->sizes.evaluation;
+    memory.evaluation_samples = static_cast<double>(held_out.sample_count);
+    if (held_out.sample_count > 0) memory.evaluation_tokens = padded(held_out.longest);
+  } else if (const auto described = described_evaluation(inputs)) {
+    memory.evaluation_samples = static_cast<double>(described->count);
+    memory.evaluation_tokens = padded(described->longest);
+  } else if (inputs.run) {
+    const double held_out = number_at(inputs.run->root, "val_size").value_or(0);
+    if (held_out > 1) memory.evaluation_samples = std::floor(held_out);
+  }
+}
+
+}  // namespace
+
 std::optional<MemoryCase> memory_case(const Question& question, const Inputs& inputs) {
   // What an unread file says is not what stands for it; what DeepSpeed makes of a refused key nobody can tell.
   if (inputs.has_unread || inputs.zero_is_refused) return std::nullopt;
@@ -104,10 +128,11 @@ std::optional<MemoryCase> memory_case(const Question& question, const Inputs& in
   std::optional<std::int64_t> longest;
   if (question.data) {
     memory.data = &*question.data;
-    longest = question.data->sizes.longest();
+    longest = question.data->sizes.training.longest;
   }
   memory.tokens = static_cast<double>(inputs.run ? padded_positions(inputs.run->root, longest)
                                                  : memory.run.cutoff_tokens);
+  take_evaluation(question, inputs, memory);
   memory.is_alone = !inputs.run;
   // Beside a description of a model there are no data: what is asked about is that length, where a run file has it.
   memory.is_cutoff = memory.is_alone || (!question.data && !inputs.model_folder.empty() &&
@@ -138,6 +163,7 @@ namespace {
 DeepspeedRun run_of(const MemoryCase& memory) {
   const ActivationQuestion training = activations_of(memory);
   ActivationQuestion evaluating = training;
+  evaluating.tokens = memory.evaluation_tokens;
   evaluating.sequences = static_cast<double>(memory.run.evaluation_batch);
   return {.sizes = memory.sizes,
           .settings = memory.settings,
@@ -198,7 +224,7 @@ Forecast least_of(const Forecast& forecast, const MemoryCase& memory) {
   Forecast least = forecast;
   if (memory.is_cutoff || (memory.uncounted && !memory.uncounted->of_activations)) {
     MemoryCase shortest = memory;
-    shortest.tokens = 1;
+    shortest.tokens = shortest.evaluation_tokens = 1;
     shortest.run.saves = memory.run.saves && !memory.is_alone;
     least = forecast_with_limits(shortest);
   }

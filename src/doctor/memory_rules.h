@@ -33,7 +33,9 @@ struct MemoryCase {
   Limits limits;
   double ranks = 1;
   double ranks_on_node = 1;
-  double tokens = 2048;               // of the longest sample, padded as LLaMA-Factory does
+  double tokens = 2048;             // of the longest training sample, padded as LLaMA-Factory does
+  double evaluation_tokens = 2048;  // of the longest that is evaluated, likewise
+  double evaluation_samples = 0;    // 0: not known
   const DataFigures* data = nullptr;  // of the question, where they were read
   bool is_cutoff =
       false;  // `tokens` is only what no sample exceeds: the data could be read, and were not

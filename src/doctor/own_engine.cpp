@@ -13,6 +13,8 @@
 #include "doctor/own_place.h"
 #include "doctor/own_plan.h"
 #include "doctor/own_run.h"
+#include "doctor/run_facts.h"
+#include "doctor/sample_rules.h"
 #include "io/model_files.h"
 #include "planner/fit.h"
 #include "planner/planner.h"
@@ -55,7 +57,10 @@ class OwnEngine {
     for (const std::string& note : readout->run.notes) {
       // Beside a config alone nothing holds in place of a run file's defaults.
       if (!inputs_.run && note.find("(default)") != std::string::npos) continue;
+      // What this engine reads and the Trainer refuses ends with whoever takes the files elsewhere.
+      const bool is_liberty = note.find("strict JSON loader") != std::string::npos;
       diagnosis_.findings.push_back({.id = "underkeel-note",
+                                     .severity = is_liberty ? Severity::warning : Severity::info,
                                      .engine = Engine::underkeel,
                                      .file = file_name(),
                                      .slots = {{"what", note}}});
@@ -250,7 +255,17 @@ class OwnEngine {
   void settle(spec::RunConfig& run) const {
     if (question_.device_budget_bytes) run.device_budget_bytes = question_.device_budget_bytes;
     if (question_.host_budget_bytes) run.host_budget_bytes = question_.host_budget_bytes;
-    if (question_.data) run.data.samples = question_.data->sizes;
+    if (question_.data) {
+      run.data.samples = question_.data->sizes;
+    } else if (const auto described = described_evaluation(inputs_)) {
+      // Of what is trained on nothing is known but the cut-off.
+      const std::int64_t cutoff = run.data.cutoff_tokens;
+      run.data.samples.emplace(spec::SampleSizes{
+          .training = {.longest = cutoff, .sample_count = 1, .token_count = cutoff},
+          .evaluation = {.longest = described->longest,
+                         .sample_count = described->count,
+                         .token_count = described->count * described->longest}});
+    }
     spec::resolve_auto(run, inputs_.model->width);
   }
 
@@ -340,7 +355,8 @@ class OwnEngine {
     tell("underkeel-logits", Severity::info, "", logits_slots(plan, *inputs_.model, run, false));
     if (auto slots = logits_slots(plan, *inputs_.model, run, true); !slots.empty())
       tell("underkeel-evaluation-logits", Severity::info, "", std::move(slots));
-    if (question_.resumes) tell("underkeel-resume", Severity::info, "", resume_slots(plan));
+    const bool resumes = question_.resumes || (inputs_.run && run_facts(inputs_.run->root).resumes);
+    if (resumes) tell("underkeel-resume", Severity::info, "", resume_slots(plan));
     if (inputs_.run) tell_own_disk(inputs_, run, file_name(), disk_need_, diagnosis_);
   }
 

@@ -20,6 +20,11 @@ bool is_neat(const spec::Value& run) {
   return truth_at(run, "neat_packing").value_or(false);
 }
 
+/// Underkeel's samples of a pack see one another.
+bool is_shared(const spec::Value& run) {
+  return text_at(run, "underkeel.packing_attention") == "shared";
+}
+
 bool has_flash_attention(const spec::Value& run) {
   return text_at(run, "flash_attn") == "fa2";
 }
@@ -61,7 +66,7 @@ void tell_packs(const DataFigures& data, const Inputs& inputs, Diagnosis& diagno
   const spec::Value& run = inputs.run->root;
   const RunFacts facts = run_facts(run);
   const PackFigures& packs = *data.packs;
-  const std::int64_t longest = data.sizes.longest();
+  const std::int64_t longest = data.sizes.training.longest;
   const auto count = [](std::int64_t value) { return fmt::format("{}", value); };
   Finding finding{.id = is_text(run) ? "data-blocks" : "data-packs",
                   .file = inputs.run->file,
@@ -75,13 +80,12 @@ void tell_packs(const DataFigures& data, const Inputs& inputs, Diagnosis& diagno
                             {"met", count(data.sizes.training.of(facts.micro_batch))}}};
   if (!is_text(run)) {
     const std::int64_t places = data.samples * facts.cutoff_tokens;
-    const bool is_shared = text_at(run, "underkeel.packing_attention") == "shared";
     const std::vector<Slot> of_packs = {
         {"positions", count(facts.cutoff_tokens)},
         {"first", first_packs(packs, data.samples)},
         {"fill", fmt::format("{:.1f}%", 100.0 * static_cast<double>(packs.tokens) /
                                             static_cast<double>(places))},
-        {"attention", is_shared ? "@packs.shared" : "@packs.separate"}};
+        {"attention", is_shared(run) ? "@packs.shared" : "@packs.separate"}};
     finding.slots.insert(finding.slots.end(), of_packs.begin(), of_packs.end());
   }
   diagnosis.findings.push_back(std::move(finding));
@@ -95,12 +99,16 @@ std::vector<Finding> check_packing(const Inputs& inputs) {
   const bool is_kept_apart =
       is_neat(run) || (has_flash_attention(run) && run_facts(run).micro_batch == 1);
   const std::string_view key = is_neat(run) ? "neat_packing" : "packing";
-  return {{.id = is_kept_apart ? "packs-kept-apart" : "packs-see-one-another",
-           .severity = is_kept_apart ? Severity::info : Severity::warning,
-           .engine = Engine::deepspeed,
-           .file = inputs.run->file,
-           .key = std::string(key),
-           .line = line_of(run, key)}};
+  return {
+      {.id = is_kept_apart ? "packs-kept-apart" : "packs-see-one-another",
+       .severity = is_kept_apart ? Severity::info : Severity::warning,
+       .engine = Engine::deepspeed,
+       .file = inputs.run->file,
+       .key = std::string(key),
+       .line = line_of(run, key),
+       .slots = {{"ours", is_shared(run) == !is_kept_apart
+                              ? (is_kept_apart ? "@packs.apart-too" : "@packs.shared-too")
+                              : (is_kept_apart ? "@packs.shared-here" : "@packs.apart-here")}}}};
 }
 
 }  // namespace underkeel::doctor

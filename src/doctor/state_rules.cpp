@@ -2,6 +2,9 @@
 // Not here: which of several checkpoints is the newest (folder_rules.cpp).
 
 #include <map>
+#include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,8 +12,10 @@
 
 #include "base/units.h"
 #include "doctor/folder_rules.h"
+#include "doctor/run_facts.h"
 #include "io/checkpoint.h"
 #include "plan/stored_name.h"
+#include "spec/json_reader.h"
 
 namespace underkeel::doctor {
 namespace {
@@ -51,12 +56,11 @@ class CheckpointLook {
         name_(std::filesystem::path(folder).filename().string()),
         diagnosis_(diagnosis) {}
 
-  void run(const std::optional<spec::ModelSpec>& model) {
+  void run(const Inputs& inputs) {
+    const std::optional<spec::ModelSpec>& model = inputs.model;
     const auto manifest = io::read_manifest(files_, folder_);
-    if (!manifest) {
-      tell("checkpoint-broken", Severity::error, io::manifest_file, where_of(manifest.error()));
-      return;
-    }
+    if (!manifest) return tell_broken(io::manifest_file, {&manifest.error(), 1});
+    if (inputs.run) check_batch(*manifest, run_facts(inputs.run->root), inputs);
     bool sound = check_bytes(*manifest);
     std::vector<std::string> parts;
     if (model) sound = check_parts(*manifest, *model, parts) && sound;
@@ -76,8 +80,43 @@ class CheckpointLook {
                                    .key = std::string(key),
                                    .slots = std::move(slots)});
   }
-  static std::vector<Slot> where_of(const Error& error) {
-    return {{"what", error.what}, {"where", error.where}};
+  /// Its weights are offered where none of the files that they are read from is among the damaged ones.
+  void tell_broken(std::string_view key, std::span<const Error> damaged) {
+    const auto read = files_of_weights(files_, folder_);
+    bool are_whole = read.has_value();
+    if (read)
+      for (const std::string& file : *read)
+        for (const Error& error : damaged)
+          are_whole = are_whole && error.where.find(file) == std::string::npos;
+    for (const Error& error : damaged)
+      tell("checkpoint-broken", Severity::error, key,
+           {{"what", error.what},
+            {"where", error.where},
+            {"cure", are_whole
+                         ? fmt::format("@[broken.or-weights] {} @[broken.weights-key]", folder_)
+                         : std::string("@broken.earlier")}});
+  }
+
+  /// The sequences of a step when it was saved, and those of the run at hand.
+  void check_batch(const io::Manifest& manifest, const RunFacts& run, const Inputs& inputs) {
+    const auto state =
+        spec::read_json(manifest.state, io::manifest_file, spec::JsonDialect::strict);
+    const std::int64_t before = state ? whole_at(state->root, "sequences_per_step").value_or(0) : 0;
+    constexpr std::int64_t most = 1 << 20;
+    const bool is_sensible = run.micro_batch > 0 && run.micro_batch <= most &&
+                             run.accumulation_steps > 0 && run.accumulation_steps <= most;
+    if (before <= 0 || !is_sensible) return;
+    const std::int64_t round = run.micro_batch * inputs.ranks.count;
+    if (round * run.accumulation_steps == before) return;
+    tell("checkpoint-of-other-batch", Severity::warning, "gradient_accumulation_steps",
+         {{"before", fmt::format("{}", before)},
+          {"micro", fmt::format("{}", run.micro_batch)},
+          {"steps", fmt::format("{}", run.accumulation_steps)},
+          {"ranks", fmt::format("{}", inputs.ranks.count)},
+          {"now", fmt::format("{}", round * run.accumulation_steps)},
+          {"cure", before % round == 0
+                       ? fmt::format("gradient_accumulation_steps: {}", before / round)
+                       : std::string("@batch.other-split")}});
   }
 
   /// Every file's header, and as many checksums as an answer has time for.
@@ -89,11 +128,10 @@ class CheckpointLook {
     const auto damaged = io::verify_checkpoint(files_, {folder_, manifest}, buffer,
                                                {.rank = 0, .world_size = shares});
     if (!damaged) {
-      tell("checkpoint-broken", Severity::error, "", where_of(damaged.error()));
+      tell_broken("", {&damaged.error(), 1});
       return false;
     }
-    for (const Error& error : *damaged)
-      tell("checkpoint-broken", Severity::error, "", where_of(error));
+    tell_broken("", *damaged);
     tell("checkpoint-checksums", Severity::info, "",
          {{"how", shares == 1 ? "@look.whole" : "@look.sampled"},
           {"total", amount(static_cast<double>(total))},
@@ -150,7 +188,7 @@ class CheckpointLook {
 
 void check_own_checkpoint(io::FileSystem& files, const Inputs& inputs, const std::string& folder,
                           Diagnosis& diagnosis) {
-  CheckpointLook(files, folder, diagnosis).run(inputs.model);
+  CheckpointLook(files, folder, diagnosis).run(inputs);
 }
 
 }  // namespace underkeel::doctor

@@ -163,15 +163,22 @@ constexpr std::array wordings = {
             {"the checkpoint is damaged: {what} ({where}); its state is never to be resumed "
              "from",
              "检查点已损坏：{what}（{where}）；不能从它的状态恢复"},
-            {"take an earlier one, or its weights alone where those are whole "
-             "(underkeel.resume_weights_only: true)",
-             "使用更早的，或在权重完整时只用其权重（underkeel.resume_weights_only: true）"}},
+            {"{cure}", "{cure}"}},
     Wording{
         "checkpoint-checksums",
         {"checksums compared: {how}, of {total}; `underkeel inspect --verify {folder}` compares "
          "all",
          "已比较校验和：{how}，共 {total}；`underkeel inspect --verify {folder}` 比较全部"},
         {}},
+    Wording{"checkpoint-of-other-batch",
+            {"saved with a global batch of {before}, while this run has {micro} x "
+             "{steps} x {ranks} = {now} (per_device_train_batch_size x "
+             "gradient_accumulation_steps x ranks): a run that goes on from it makes steps of "
+             "another size",
+             "保存时全局批大小为 {before}，而本次运行为 {micro} x {steps} x {ranks} = "
+             "{now}（per_device_train_batch_size x gradient_accumulation_steps x "
+             "rank 数）：据此继续训练时每步大小不同"},
+            {"{cure}", "{cure}"}},
     Wording{"checkpoint-state-whole",
             {"the state of step {step} is whole: {tensors} tensors, {parts}",
              "第 {step} 步的状态完整：{tensors} 个张量，{parts}"},
@@ -344,9 +351,9 @@ constexpr std::array wordings = {
          "上，或不是指令与回答"},
         {"download the files and name them with `file_name`", "下载文件并用 `file_name` 指明"}},
     Wording{"data-longest-parts",
-            {"of the longest sample the cut-off leaves {prompt_kept} of {prompt} tokens of the "
+            {"of the longest {which} the cut-off leaves {prompt_kept} of {prompt} tokens of the "
              "prompt and {answer_kept} of {answer} of the answer",
-             "最长的样本在截断后保留提示 {prompt} 个 token 中的 {prompt_kept} 个、回答 {answer} "
+             "最长的{which}在截断后保留提示 {prompt} 个 token 中的 {prompt_kept} 个、回答 {answer} "
              "个中的 {answer_kept} 个"},
             {}},
     Wording{"data-epoch",
@@ -366,33 +373,37 @@ constexpr std::array wordings = {
          "{windows}。本引擎此时不更新并会说明；LLaMA-Factory 会除以零"},
         {"give their samples an answer, or leave them out", "请为其中的样本补上回答，或去掉它们"}},
     Wording{"data-longest",
-            {"{samples} training samples; the longest has {longest} tokens after the cut-off "
-             "({uncut} before "
-             "it), so a padded micro-batch has up to {micro} x {padded}, one without padding, as "
-             "underkeel's are, up to {met}",
-             "{samples} 个训练样本；截断后最长 {longest} 个 token（截断前 "
-             "{uncut}），因此填充的微批最多为 {micro} x "
-             "{padded}，不填充的（underkeel 即如此）最多为 {met}"},
+            {"training samples: {samples}; the longest has {longest} tokens after the cut-off"
+             "{before}, so a padded micro-batch has up to {micro} x {padded}, one without padding, "
+             "as underkeel's are, up to {met}",
+             "训练样本 {samples} 个；截断后最长 {longest} 个 token{before}，因此填充的微批最多为 "
+             "{micro} x {padded}，不填充的（underkeel 即如此）最多为 {met}"},
             {}},
-    Wording{"data-unanswered",
-            {"{count} of {samples} samples have no answer to train on in the data ({lines}): they "
-             "stay in their place and add nothing, whatever cutoff_len is",
-             "{samples} 个样本中有 {count} "
-             "个在数据里没有可训练的回答（{lines}）：它们留在原位，不起作用，"
-             "与 cutoff_len 无关"},
-            {"write the answers, or remove these records", "补上回答，或删除这些记录"}},
-    Wording{"data-cut",
-            {"{whole} of {samples} samples are whole{untrained}; "
-             "of {answers} "
-             "answers {answers_whole} are whole, {answers_cut} lose their end and {answers_lost} "
-             "are lost; "
-             "{prompts_cut} prompts are cut, {prompts_lost} lost with their turn; {trained} "
-             "trained tokens",
-             "{samples} 个样本中 {whole} 个完整{untrained}；{answers} 个回答中 "
-             "{answers_whole} 个完整，{answers_cut} 个丢失结尾，{answers_lost} "
-             "个全部丢失；{prompts_cut} "
-             "个提示被截断，{prompts_lost} 个随其轮次丢失；可训练 token 共 {trained}"},
-            {"cutoff_len: {uncut} keeps everything", "cutoff_len: {uncut} 可全部保留"}},
+    Wording{
+        "data-longest-evaluation",
+        {"evaluation samples: {samples}; the longest has {longest} tokens after the cut-off"
+         "{before}, so a padded batch of an evaluation has up to {micro} x {padded}, one "
+         "without padding up to {met}",
+         "评估样本 {samples} 个；截断后最长 {longest} 个 token{before}，因此评估时填充的批次最多为 "
+         "{micro} x {padded}，不填充的最多为 {met}"},
+        {}},
+    Wording{
+        "data-unanswered",
+        {"{who} without an answer to train on in the data: {count} of {samples} ({lines}); "
+         "such a sample stays in its place and adds nothing, whatever cutoff_len is",
+         "数据中没有可训练回答的{who}：{count}，共 {samples}（{lines}）；它们留在原位，不起作用，"
+         "与 cutoff_len 无关"},
+        {"write the answers, or remove these records", "补上回答，或删除这些记录"}},
+    Wording{
+        "data-cut",
+        {"{who}: {whole} of {samples} whole{whole_lines}{untrained}; answers: {answers_whole} "
+         "of {answers} whole, {answers_cut} without the end, {answers_lost} lost{kept}; "
+         "prompts: {prompts_cut} cut, {prompts_lost} lost with the turn; trained tokens: "
+         "{trained}",
+         "{who}：完整 {whole}，共 {samples}{whole_lines}{untrained}；回答：完整 "
+         "{answers_whole}，共 {answers}，丢失结尾 {answers_cut}，全部丢失 {answers_lost}{kept}；"
+         "提示：被截断 {prompts_cut}，随其轮次丢失 {prompts_lost}；可训练 token：{trained}"},
+        {"cutoff_len: {uncut} keeps everything", "cutoff_len: {uncut} 可全部保留"}},
     Wording{"padding-is-the-end",
             {"the padding token is the end token ({token}): a collator that masks every padding "
              "token hides the "
@@ -411,6 +422,27 @@ constexpr std::array parts = {
            {", as many as its config and the model make", "，与其配置和模型所需一致"}},
     Phrase{"adapter.no-targets", {"modules that PEFT chooses", "PEFT 自选的模块"}},
     Phrase{"adapter.no-base", {"a base that it does not name", "未指明的基座"}},
+    Phrase{"batch.other-split",
+           {"another number of ranks or per_device_train_batch_size, so that the product is the "
+            "same",
+            "换用其他 rank 数或 per_device_train_batch_size，使乘积相同"}},
+    Phrase{"broken.earlier", {"take an earlier one", "使用更早的"}},
+    Phrase{"broken.or-weights",
+           {"take an earlier one, or its weights alone, whose files are sound: "
+            "resume_from_checkpoint:",
+            "使用更早的，或只用其权重（文件完好）：设 resume_from_checkpoint:"}},
+    Phrase{"broken.weights-key",
+           {"with underkeel.resume_weights_only: true", "和 underkeel.resume_weights_only: true"}},
+    Phrase{"cut.training", {"training samples", "训练样本"}},
+    Phrase{"cut.one-training", {"training sample", "训练样本"}},
+    Phrase{"cut.both", {"samples, held-out ones among them", "样本（含留出的）"}},
+    Phrase{"cut.one-of-both", {"sample, held-out ones among them,", "样本（含留出的）"}},
+    Phrase{"cut.evaluation", {"evaluation samples", "评估样本"}},
+    Phrase{"cut.one-evaluation", {"evaluation sample", "评估样本"}},
+    Phrase{"cut.longest-before", {" (", "（截断前 "}},
+    Phrase{"cut.before-it", {" before it)", "）"}},
+    Phrase{"cut.of", {" of ", "/"}},
+    Phrase{"cut.kept", {"; tokens kept of answers: ", "；回答保留的 token："}},
     Phrase{"cut.untrained", {"; without a trained token:", "；没有可训练 token 的样本数："}},
 };
 

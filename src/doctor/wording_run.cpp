@@ -104,15 +104,14 @@ constexpr std::array wordings = {
     Wording{"packs-see-one-another",
             {"LLaMA-Factory's plain packing lets the samples of a pack see those before them, "
              "though positions restart at each: the loss is another one than without packing. "
-             "Underkeel keeps them apart unless packing_attention: shared is written",
+             "{ours}",
              "LLaMA-Factory 的普通 packing 会让一个包里的样本看到它前面的样本，尽管位置从每个样本"
-             "重新开始：损失与不打包时不同。除非写了 packing_attention: shared，underkeel "
-             "会把它们分开"},
+             "重新开始：损失与不打包时不同。{ours}"},
             {"neat_packing: true keeps them apart", "neat_packing: true 会把它们分开"}},
     Wording{"packs-kept-apart",
             {"LLaMA-Factory keeps the samples of a pack apart here: attention is separate and "
-             "positions restart",
-             "LLaMA-Factory 在这里会把一个包里的样本分开：注意力各自独立，位置重新开始"},
+             "positions restart. {ours}",
+             "LLaMA-Factory 在这里会把一个包里的样本分开：注意力各自独立，位置重新开始。{ours}"},
             {}},
 };
 
@@ -121,6 +120,16 @@ constexpr std::array parts = {
     Phrase{"packs.sample-with", {" sample with ", " 个样本共 "}},
     Phrase{"packs.tokens", {" tokens", " 个 token"}},
     Phrase{"packs.with", {" with ", " 个共 "}},
+    Phrase{"packs.shared-too",
+           {"Underkeel lets them too, by `underkeel.packing_attention: shared`",
+            "Underkeel 因 `underkeel.packing_attention: shared` 也是如此"}},
+    Phrase{"packs.apart-here",
+           {"Underkeel keeps them apart unless `underkeel.packing_attention: shared` is written",
+            "除非写了 `underkeel.packing_attention: shared`，Underkeel 会把它们分开"}},
+    Phrase{"packs.apart-too", {"So does Underkeel", "Underkeel 也是如此"}},
+    Phrase{"packs.shared-here",
+           {"Underkeel lets each see those before it, by `underkeel.packing_attention: shared`",
+            "Underkeel 因 `underkeel.packing_attention: shared` 会让样本看到它前面的样本"}},
     Phrase{"packs.separate",
            {"separate per sample; positions restart", "每个样本独立；位置重新开始"}},
     Phrase{"packs.shared", {"shared in a pack; positions restart", "包内共享；位置重新开始"}},

@@ -15,6 +15,7 @@
 #include "io/value_look.h"
 #include "plan/stored_name.h"
 #include "spec/json_reader.h"
+#include "spec/tied_copy.h"
 #include "train/checkpoint_files.h"
 #include "train/expected_tensors.h"
 #include "train/side_files.h"
@@ -276,9 +277,23 @@ class Inspector {
     const ExpectedTensors expected = expected_tensors(*seen_.model);
     UK_TRY(report, io::verify_folder(files_, folder, expected.tensors, {.tied = expected.tied}));
     seen_.totals = report.totals;
-    std::move(report.problems.begin(), report.problems.end(), std::back_inserter(seen_.problems));
+    for (Error& problem : report.problems)
+      seen_.problems.push_back(with_cure_of_tied(std::move(problem)));
     std::move(report.warnings.begin(), report.warnings.end(), std::back_inserter(seen_.warnings));
     return {};
+  }
+
+  /// An entry of a tied head that cannot be read came from whoever wrote it: another copy has it too.
+  Error with_cure_of_tied(Error problem) const {
+    const auto tied = spec::tied_copy(*seen_.model);
+    if (!tied || !problem.where.ends_with(fmt::format(", tensor {}", tied->copy))) return problem;
+    problem.what +=
+        fmt::format("; the head is tied to `{}`, so a file needs none of its own", tied->kept);
+    problem.fix = fmt::format(
+        "export again without `{}`, in the file and in the index, as `underkeel export` does: "
+        "another copy of these files has the same entry",
+        tied->copy);
+    return problem;
   }
 
   io::FileSystem& files_;

@@ -390,9 +390,10 @@ TEST_F(DataCases, WhoseAnswersAreEmptyAreNotToldOfALargerCutOff) {
   EXPECT_THAT(planned.out,
               HasSubstr("2 samples have no answer in the data, whatever cutoff_len is"));
   ASSERT_FALSE(told.is_null());
-  EXPECT_THAT(told.at("message").get<std::string>(),
-              AllOf(HasSubstr("2 of 3 samples"), HasSubstr("log.jsonl:2"), HasSubstr("log.jsonl:3"),
-                    Not(HasSubstr("log.jsonl:1"))));
+  EXPECT_THAT(
+      told.at("message").get<std::string>(),
+      AllOf(HasSubstr("training samples without an answer to train on in the data: 2 of 3"),
+            HasSubstr("log.jsonl:2"), HasSubstr("log.jsonl:3"), Not(HasSubstr("log.jsonl:1"))));
   EXPECT_THAT(told.at("fix").get<std::string>(), Not(HasSubstr("cutoff_len")));
   EXPECT_TRUE(finding("data-cut", "template=empty cutoff_len=64").is_null());
 
@@ -408,6 +409,70 @@ TEST_F(DataCases, WhoseAnswersAreEmptyAreNotToldOfALargerCutOff) {
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_THAT(nothing.error,
               AllOf(HasSubstr("all answers are empty"), Not(HasSubstr("keeps every sample"))));
+}
+
+TEST_F(DataCases, OfTrainingAndOfEvaluationAreToldApart) {
+  const auto pair_of = [](std::size_t answer) {
+    return Json{{"instruction", "q"}, {"input", ""}, {"output", std::string(answer, 'a')}}.dump() +
+           "\n";
+  };
+  write_text(made_.data / "log.jsonl", pair_of(4) + pair_of(4) + pair_of(4));
+  write_text(made_.data / "held.jsonl", pair_of(4) + pair_of(900));
+  write_text(made_.data / "dataset_info.json",
+             R"({"log": {"file_name": "log.jsonl"}, "held": {"file_name": "held.jsonl"}})");
+  const std::string keys = "template=empty cutoff_len=64 eval_dataset=held eval_strategy=";
+
+  for (const std::string when : {"no", "epoch"}) {
+    const Json training = finding("data-longest", keys + when);
+    EXPECT_THAT(training.at("message").get<std::string>(),
+                AllOf(HasSubstr("training samples: 3;"), Not(HasSubstr("64 tokens")),
+                      Not(HasSubstr("90"))));
+    EXPECT_THAT(
+        finding("data-longest-evaluation", keys + when).at("message").get<std::string>(),
+        AllOf(HasSubstr("evaluation samples: 2; the longest has 64 tokens"), HasSubstr("8 x 64")));
+  }
+  EXPECT_THAT(finding("data-cut", keys + "no").at("message").get<std::string>(),
+              AllOf(HasSubstr("evaluation samples: 1 of 2 whole"),
+                    HasSubstr("answers: 1 of 2 whole, 1 without the end, 0 lost"),
+                    HasSubstr("held.jsonl:2 (")));
+  EXPECT_THAT(finding("data-cut", "template=empty cutoff_len=3 val_size=0.4")
+                  .at("message")
+                  .get<std::string>(),
+              HasSubstr("samples, held-out ones among them: 0 of 3 whole"));
+  // Only the training's own samples say whether there is something to train on.
+  write_text(made_.data / "log.jsonl", pair_of(0));
+  const Ran refused = train(keys + "no");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error,
+              AllOf(HasSubstr("nothing to train on"), Not(HasSubstr("keeps every"))));
+}
+
+TEST_F(DataCases, ThatAreDescribedStandForTheirFilesForBothEngines) {
+  write("log.jsonl", pairs);
+  write_text(made_.data / "dataset_info.json",
+             R"({"log": {"file_name": "log.jsonl"}, "held": {"file_name": "held.jsonl"}})");
+  const std::string shape = (made_.data.parent_path() / "data-shape.json").string();
+  write_text(shape, R"({"held": {"samples": 1000, "tokens": 48}})");
+  const std::string keys = "template=empty cutoff_len=64 eval_dataset=held eval_strategy=epoch";
+
+  const Json alone = finding("data-unusable", keys);
+  const Json described = finding("data-unusable", keys + " " + shape);
+  ASSERT_FALSE(alone.is_null());
+  EXPECT_TRUE(described.is_null()) << described;
+  for (const bool has_file : {false, true}) {
+    if (has_file) write_text(made_.data / "held.jsonl", pairs);
+    const std::string words = keys + " " + shape;
+    EXPECT_THAT(finding("data-longest-evaluation", words).at("message").get<std::string>(),
+                AllOf(HasSubstr("evaluation samples: 1000; the longest has 48 tokens"),
+                      HasSubstr("8 x 48")));
+    EXPECT_THAT(finding("evaluation-of-all-samples", words).at("message").get<std::string>(),
+                HasSubstr("1000"));
+    EXPECT_THAT(finding("underkeel-evaluation-logits", words).at("message").get<std::string>(),
+                HasSubstr("(384 rows)"));
+  }
+  write_text(shape, R"({"log": {"samples": 500, "tokens": 40}})");
+  EXPECT_THAT(finding("data-longest", "template=empty " + shape).at("message").get<std::string>(),
+              HasSubstr("training samples: 500; the longest has 40 tokens"));
 }
 
 TEST_F(DataCases, WhoseAnswersTheCutOffRemovesAreCountedAndNamed) {
@@ -438,8 +503,15 @@ TEST_F(DataCases, WhoseAnswersTheCutOffRemovesAreCountedAndNamed) {
   ASSERT_FALSE(told.is_null());
   EXPECT_THAT(
       told.at("message").get<std::string>(),
-      AllOf(HasSubstr("2 of 7 samples are whole; without a trained token: 2 ("),
-            HasSubstr("log.jsonl:3"), HasSubstr("log.jsonl:7"), HasSubstr("129 trained tokens")));
+      AllOf(HasSubstr("training samples: 2 of 7 whole ("),
+            HasSubstr("; without a trained token: 2 ("), HasSubstr("log.jsonl:1"),
+            HasSubstr("log.jsonl:6"), HasSubstr("log.jsonl:2 (7 of 7)"),
+            HasSubstr("log.jsonl:3 (0 of 64)"), HasSubstr("log.jsonl:4 (30 of 30, 5 of 22)"),
+            HasSubstr("log.jsonl:5 (59 of 102, 0 of 22)"), HasSubstr("log.jsonl:7 (0 of 64)"),
+            HasSubstr("5 of 10 whole, 2 without the end, 3 lost"),
+            HasSubstr("trained tokens: 129")));
+  // Tokens from the cache tell the same.
+  EXPECT_EQ(finding("data-cut", "cutoff_len=128"), told);
   EXPECT_EQ(told.at("fix"), "cutoff_len: 17083 keeps everything");
   // Every answer of the set lost: there is nothing to train on.
   write_text(made_.data / "log.jsonl", talk_of({{8219, 64}}) + talk_of({{17019, 64}}));

@@ -97,6 +97,46 @@ TEST_F(DoctorCheckpoint, OffersTheWeightsAloneWhereTheyAreWhole) {
   EXPECT_THAT(message(ask_output(), "checkpoint-not-complete"), HasSubstr("never to be resumed"));
 }
 
+TEST_F(DoctorCheckpoint, OffersNoWeightsWhoseMasterCopyIsCutOff) {
+  const std::string output = output_.path().string();
+  const auto told = [&](const std::string& path) { return run_underkeel("doctor " + path).out; };
+  const std::string bytes = read_text(folder_ + "/master.safetensors");
+  // A resume with weights alone reads the master copy wherever it stands.
+  write_text(folder_ + "/master.safetensors", bytes.substr(0, 1000));
+  EXPECT_THAT(told(output), testing::Not(HasSubstr("resume_weights_only")));
+  EXPECT_THAT(told(folder_), testing::Not(HasSubstr("resume_weights_only")));
+  write_text(folder_ + "/master.safetensors", bytes);
+
+  const std::string moment = read_text(folder_ + "/exp_avg.safetensors");
+  write_text(folder_ + "/exp_avg.safetensors", moment.substr(0, 1000));
+  EXPECT_THAT(told(output), HasSubstr("underkeel.resume_weights_only: true"));
+  EXPECT_THAT(told(folder_), HasSubstr("whose files are sound: resume_from_checkpoint: " + folder_ +
+                                       " with underkeel.resume_weights_only: true"));
+  write_text(folder_ + "/exp_avg.safetensors", moment);
+  std::string changed = bytes;
+  changed[bytes.size() - 5] = static_cast<char>(changed[bytes.size() - 5] ^ 1);
+  write_text(folder_ + "/master.safetensors", changed);
+  EXPECT_THAT(told(folder_), testing::Not(HasSubstr("resume_weights_only")));
+}
+
+TEST_F(DoctorCheckpoint, SeesThatItsGlobalBatchIsAnother) {
+  change_manifest([](Json& manifest) { manifest["state"] = R"({"sequences_per_step": 12})"; });
+  const std::string run = (output_.path() / "train.yaml").string();
+  write_text(run,
+             "stage: sft\nfinetuning_type: full\ndataset: data\nper_device_train_batch_size: 1\n"
+             "gradient_accumulation_steps: 3\nresume_from_checkpoint: " +
+                 folder_ + "\n");
+  const auto ask_ranks = [&](const char* ranks) {
+    return Json::parse(run_underkeel("doctor --json " + run + " --ranks " + ranks).out)["findings"];
+  };
+
+  EXPECT_THAT(message(ask_ranks("6"), "checkpoint-of-other-batch"),
+              HasSubstr("a global batch of 12, while this run has 1 x 3 x 6 = 18"));
+  EXPECT_THAT(run_underkeel("doctor " + run + " --ranks 6").out,
+              HasSubstr("gradient_accumulation_steps: 2"));
+  EXPECT_THAT(message(ask_ranks("4"), "checkpoint-of-other-batch"), HasSubstr("no checkpoint-of"));
+}
+
 TEST_F(DoctorCheckpoint, SeesAManifestThatEndsInTheMiddle) {
   const std::string text = read_text(folder_ + "/manifest.json");
   write_text(folder_ + "/manifest.json", text.substr(0, text.size() / 2));

@@ -86,9 +86,10 @@ TEST(Doctor, TellsWhatTheCutOffLeavesOfTheLongestSample) {
 
   const Ran ran = run_underkeel("doctor --json " + made.run_file.string());
 
-  EXPECT_EQ(message_of(Json::parse(ran.out), "data-longest-parts"),
-            "of the longest sample the cut-off leaves 13 of 13 tokens of the prompt and 2035 of "
-            "3009 of the answer")
+  EXPECT_EQ(
+      message_of(Json::parse(ran.out), "data-longest-parts"),
+      "of the longest training sample the cut-off leaves 13 of 13 tokens of the prompt and 2035 of "
+      "3009 of the answer")
       << ran.out;
 }
 

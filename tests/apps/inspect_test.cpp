@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/command_line.h"
 #include "apps/made_checkpoint.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_files.h"
@@ -75,6 +76,23 @@ TEST_F(Inspect, WarnsOfATiedHeadThatIsThereTwiceAndFailsWhenTheTwoDiffer) {
   EXPECT_THAT(equal.warnings, testing::ElementsAre(HasSubstr("is a second copy")));
   ASSERT_EQ(different.problems.size(), 1u);
   EXPECT_THAT(different.problems[0].what, HasSubstr("differ, though the model ties them"));
+}
+
+TEST_F(Inspect, OfAnUnreadableHeadOfATiedModelSaysWhatDoctorSays) {
+  const auto model = model_folder(test::tiny_model_json());
+  const std::string header = R"({"lm_head.weight":{"dtype":"","shape":[],"data_offsets":[0,0]}})";
+  std::string content(8, '\0');
+  content[0] = static_cast<char>(header.size());
+  test::write_text(model / "model.safetensors", content + header);
+
+  const Inspection seen = look(model);
+  const std::string told = test::run_underkeel("doctor " + model.string()).out;
+
+  ASSERT_FALSE(seen.problems.empty());
+  const Error& problem = seen.problems.front();
+  EXPECT_THAT(problem.what, HasSubstr("the head is tied to `model.embed_tokens.weight`"));
+  EXPECT_THAT(problem.fix, HasSubstr("another copy of these files has the same entry"));
+  EXPECT_THAT(told, HasSubstr("do: " + problem.fix));
 }
 
 TEST_F(Inspect, TellsWhatACheckpointHoldsAndVerifiesItsChecksums) {

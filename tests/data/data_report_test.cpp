@@ -58,7 +58,7 @@ TEST_F(DataReport, CountsWhatTheCutoffTakesOfAnswersAndPrompts) {
   EXPECT_THAT(text, HasSubstr("longest sample 17,083 before the cut; cutoff_len: 17083 keeps all"));
   EXPECT_THAT(text, HasSubstr("2 of 7 samples are whole; of 10 answers 5 are whole, 2 lose their "
                               "end, 3 are lost; of 10 prompts 5 are cut and lose what announces "
-                              "the answer, 1 are lost"));
+                              "the answer, 1 is lost"));
   EXPECT_THAT(
       text, HasSubstr("2 samples keep no trained token; they stay in place and add nothing: " +
                       (folder / "data.jsonl").string() + ":3, " + (folder / "data.jsonl").string() +

@@ -141,5 +141,31 @@ TEST(LoneConfig, OfATrainerIsJudgedInTheTypeItIsFor) {
               on.deepspeed.at(phase, Space::device)->high());
 }
 
+/// DeepSpeed's own reader takes a trailing comma, the Trainer's does not: a warning of either engine, and an error where
+/// the Trainer reads the file.
+TEST(LoneConfig, WithATrailingCommaIsAWarningUntilTheTrainerReadsIt) {
+  const std::string config =
+      "{\"train_micro_batch_size_per_gpu\": 4, \"bf16\": {\"enabled\": true},}";
+  const auto severity_of = [](const Diagnosis& diagnosis, std::string_view id) {
+    for (const Finding& finding : diagnosis.findings)
+      if (finding.id == id) return std::string(name_of(finding.severity));
+    return "no " + std::string(id);
+  };
+
+  const Diagnosis alone = answer_to(config);
+  Files files;
+  files.write("ds_config.json", config);
+  files.write("train.yaml",
+              "stage: sft\nfinetuning_type: full\nbf16: true\nper_device_train_batch_size: 4\n"
+              "deepspeed: ds_config.json\n");
+  const Diagnosis of_run = files.diagnose();
+
+  EXPECT_EQ(severity_of(alone, "json-not-strict"), "warning");
+  EXPECT_EQ(severity_of(alone, "underkeel-note"), "warning");
+  EXPECT_EQ(exit_code_of(alone, Engine::deepspeed), 0);
+  EXPECT_EQ(severity_of(of_run, "json-not-strict"), "error");
+  EXPECT_EQ(exit_code_of(of_run, Engine::deepspeed), 2);
+}
+
 }  // namespace
 }  // namespace underkeel::doctor

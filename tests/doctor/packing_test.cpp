@@ -19,7 +19,8 @@ std::int64_t positions(const std::string& yaml, std::optional<std::int64_t> long
 }
 
 DataFigures figures(std::int64_t samples, std::int64_t longest) {
-  DataFigures data{.samples = samples, .longest_uncut = longest};
+  DataFigures data{.samples = samples};
+  data.training.longest_uncut = longest;
   data.sizes.training.longest = longest;
   data.sizes.training.sample_count = samples;
   return data;
@@ -103,10 +104,53 @@ TEST(Packing, WithoutItTheLongestIsRoundedUp) {
   const Diagnosis diagnosis = files.diagnose();
 
   expect_says(diagnosis, "data-longest",
-              {"12 training samples; the longest has 5 tokens", "2 x 8,", "up to 10"});
+              {"training samples: 12; the longest has 5 tokens", "2 x 8,", "up to 10"});
   expect_says(diagnosis, "logits-whole", {"2 x 8 tokens"});
   EXPECT_TRUE(found(diagnosis, "packs-see-one-another").empty());
   EXPECT_TRUE(found(diagnosis, "packs-kept-apart").empty());
+}
+
+TEST(Packing, OfTheLongestEvaluationSampleIsNotThatOfTraining) {
+  const auto verdict = [](std::int64_t training, std::int64_t evaluation) {
+    Files files = files_of({small,
+                            R"("stage": 3)",
+                            "finetuning_type: full\nbf16: true\ncutoff_len: 65536\n"
+                            "per_device_train_batch_size: 4\nper_device_eval_batch_size: 1\n"
+                            "eval_dataset: held\neval_strategy: steps\neval_steps: 100\n",
+                            {.gpus = 8, .gpu_gib = 40}});
+    files.question.data = figures(64, training);
+    files.question.data->sizes.evaluation = {.longest = evaluation, .sample_count = 64};
+    const Diagnosis diagnosis = files.diagnose();
+    expect_says(diagnosis, "data-longest",
+                {"training samples: 64; the longest has " + std::to_string(training) + " tokens"});
+    expect_says(diagnosis, "data-longest-evaluation",
+                {"the longest has " + std::to_string(evaluation) + " tokens"});
+    return diagnosis.deepspeed.verdict;
+  };
+
+  EXPECT_EQ(verdict(65536, 40), Verdict::fails);
+  EXPECT_EQ(verdict(40, 16384), Verdict::runs);
+}
+
+TEST(Packing, SaysWhatUnderkeelDoesByItsOwnKey) {
+  const auto told = [](const std::string& keys, const char* id) {
+    Files files;
+    files.write("train.yaml", "stage: sft\nfinetuning_type: full\ncutoff_len: 64\n" + keys);
+    return says(files.diagnose(), id);
+  };
+  const std::string shared = "underkeel:\n  packing_attention: shared\n";
+  const char* see = "packs-see-one-another";
+  const char* apart = "packs-kept-apart";
+
+  EXPECT_NE(told("packing: true\n", see)
+                .find("keeps them apart unless `underkeel.packing_attention: shared` is written"),
+            std::string::npos);
+  EXPECT_NE(told("packing: true\n" + shared, see).find("Underkeel lets them too"),
+            std::string::npos);
+  EXPECT_NE(told("neat_packing: true\n", apart).find("So does Underkeel"), std::string::npos);
+  EXPECT_NE(
+      told("neat_packing: true\n" + shared, apart).find("Underkeel lets each see those before it"),
+      std::string::npos);
 }
 
 TEST(Packing, OfTextIsToldAsBlocks) {

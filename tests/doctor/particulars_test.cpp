@@ -208,7 +208,8 @@ TEST(Logits, OfAMetricAreCountedFromTheDataThatWereRead) {
     return files.diagnose();
   };
   // 15,000 samples, of which the longest fills 505 tokens: padded to 512.
-  DataFigures read{.samples = 100, .longest_uncut = 505};
+  DataFigures read{.samples = 100};
+  read.training.longest_uncut = 505;
   read.sizes.evaluation = {.longest = 505, .sample_count = 15000};
   const std::string accuracy = "compute_accuracy: true\n", raw = "predict_with_generate: true\n";
 
