@@ -58,6 +58,7 @@ class MethodFigures {
       case Quantity::rank:
         return add_adapters();
       case Quantity::accumulation:
+      case Quantity::checkpoints:
         return add_sizes();
       case Quantity::evaluation_batch:
         return add_evaluation();
@@ -106,11 +107,29 @@ class MethodFigures {
     sheet_.size("state_16_bit", state_on_device(half));
     sheet_.size("activations_32_bit", activations(whole));
     sheet_.size("activations_16_bit", activations(half));
-    sheet_.say("precision_now", memory_.settings.is_16_bit ? "@precision.16" : "@precision.32");
+    sheet_.say("precision_now", !memory_.settings.is_16_bit ? "@precision.32"
+                                : memory_.settings.is_bf16  ? "@precision.16-bf16"
+                                                            : "@precision.16-fp16");
     if (memory_.settings.is_16_bit)
       sheet_.judge("precision", verdict_half);
     else
       sheet_.judge_saving("precision", least_now() - on_device(forecast_of(half)).low,
+                          on_device(forecast_of(half)).low);
+    const double share = memory_.sizes.trainable / memory_.ranks;
+    sheet_.size("master_32", 4 * share);
+    sheet_.size("master_16", 2 * share);
+    sheet_.size("moments_32", 8 * share);
+    sheet_.size("moments_16", 4 * share);
+    const bool may_be_16_bit =
+        memory_.settings.stage > 0 && memory_.settings.optimizer != Offload::none;
+    sheet_.judge("master", may_be_16_bit ? verdict_half : verdict_no);
+    sheet_.say("half_now", !memory_.settings.is_16_bit ? "@precision.32"
+                           : memory_.settings.is_bf16  ? "@precision.bf16"
+                                                       : "@precision.fp16");
+    if (memory_.settings.is_16_bit)
+      sheet_.judge("half_for_half", verdict_no);
+    else
+      sheet_.judge_saving("half_for_half", least_now() - on_device(forecast_of(half)).low,
                           on_device(forecast_of(half)).low);
     // Weights and gradients in 16 bit, and either an f32 master with f32 moments, or 16-bit moments alone.
     sheet_.size("adam_whole", 16 * memory_.sizes.trainable + frozen_bytes(memory_));
@@ -120,7 +139,7 @@ class MethodFigures {
   void add_gpus() {
     const auto said = asked_.of(Quantity::gpus);
     MemoryCase more = memory_;
-    more.ranks = said ? said->value : 2 * memory_.ranks;
+    more.ranks = said ? said->of(memory_.ranks) : 2 * memory_.ranks;
     const double nodes = std::ceil(memory_.ranks / memory_.ranks_on_node);
     more.ranks_on_node = nodes > 1 ? std::min(more.ranks, memory_.ranks_on_node) : more.ranks;
     const double then = state_on_device(more);
@@ -245,6 +264,14 @@ class MethodFigures {
     sheet_.judge("paged", moments > 0 ? verdict_half : verdict_no);
   }
 
+  static double disk_of(const Forecast& forecast) {
+    double disk = 0;
+    for (const auto& spaces : forecast.memory)
+      if (const auto& holding = spaces[static_cast<std::size_t>(Space::nvme)])
+        disk = std::max(disk, holding->high());
+    return disk;
+  }
+
   void add_offload() {
     MemoryCase offloaded = at_stage(std::max(2, memory_.settings.stage));
     offloaded.settings.optimizer = Offload::cpu;
@@ -257,17 +284,26 @@ class MethodFigures {
     sheet_.say("offload_host_phase",
                fmt::format("@phase.{}", name_of(host_need(forecast, memory_.resumes).phase)));
     sheet_.judge_run("offload", forecast, is_card_known());
+    // Master, moments and gradients of what is trained, of its share.
+    const double moved = 14 * memory_.sizes.trainable / memory_.ranks;
+    sheet_.say("offload_remedy", memory_.settings.optimizer != Offload::none
+                                     ? fmt::format("@[offload.is-on] {}", amount(state_now_))
+                                     : fmt::format("@[offload.takes] {}", amount(moved)));
+
+    MemoryCase state_on_disk = at_stage(3);
+    state_on_disk.settings.optimizer = Offload::nvme;
+    const Forecast of_state = forecast_of(state_on_disk);
+    sheet_.size("optimizer_nvme_least", on_device(of_state).low);
+    sheet_.size("optimizer_nvme_most", on_device(of_state).high);
+    sheet_.size("optimizer_nvme_need", disk_of(of_state));
+    sheet_.judge_run("optimizer_on_nvme", of_state, is_card_known());
 
     MemoryCase on_disk = at_stage(3);
     on_disk.settings.optimizer = on_disk.settings.parameters = Offload::nvme;
     const Forecast of_disk = forecast_of(on_disk);
-    double disk = 0;
-    for (const auto& spaces : of_disk.memory)
-      if (const auto& holding = spaces[static_cast<std::size_t>(Space::nvme)])
-        disk = std::max(disk, holding->high());
     sheet_.size("nvme_least", on_device(of_disk).low);
     sheet_.size("nvme_most", on_device(of_disk).high);
-    sheet_.size("nvme_need", disk);
+    sheet_.size("nvme_need", disk_of(of_disk));
     sheet_.judge_run("nvme", of_disk, is_card_known());
   }
 
@@ -279,6 +315,7 @@ class MethodFigures {
     fewer.run.lora_targets = {"q_proj", "v_proj"};
     for (MemoryCase* each : {&changed, &fewer}) each->sizes = sizes_of(*each->model, each->run);
     const auto adapters = [](const MemoryCase& memory) { return 16 * memory.sizes.trainable; };
+    sheet_.say("targets_now", memory_.run.is_lora ? "@targets.of-run" : "@targets.all");
     sheet_.count("rank_now", number(now.run.lora_rank));
     sheet_.count("rank_said", number(changed.run.lora_rank));
     sheet_.size("adapters_now", adapters(now));
@@ -298,10 +335,24 @@ class MethodFigures {
     sheet_.size("embedding_saved", 14 * number(model.vocabulary * model.width));
     sheet_.size("checkpoint_whole", 12 * memory_.sizes.trainable + 2 * memory_.sizes.total());
     sheet_.size("checkpoint_weights", 2 * memory_.sizes.total());
+    add_checkpoints();
     sheet_.count("steps", number(memory_.run.accumulation_steps));
     sheet_.count("steps_said", asked_.of(Quantity::accumulation)
                                    .value_or(Said{.value = 8})
                                    .of(number(memory_.run.accumulation_steps)));
+  }
+
+  void add_checkpoints() {
+    MemoryCase kept = memory_;
+    kept.run.save_total_limit = std::max<std::int64_t>(
+        1, std::llround(asked_.of(Quantity::checkpoints).value_or(Said{.value = 2}).value));
+    const io::SpaceNeed need = disk_need_of(kept, inputs_);
+    sheet_.count("limit_said", number(kept.run.save_total_limit));
+    sheet_.size("checkpoint_each", number(need.checkpoint_bytes));
+    sheet_.size("checkpoints_at_once", number(io::most_at_once(need) * need.checkpoint_bytes));
+    sheet_.say("limit_now", memory_.run.save_total_limit > 0
+                                ? fmt::format("{}", memory_.run.save_total_limit)
+                                : std::string("@limit.none"));
   }
 
   const MemoryCase& memory_;

@@ -102,11 +102,65 @@ bool has_other_unit(std::string_view sentence, const Number& number) {
 
 bool counts_gpus(std::string_view sentence, const Number& number) {
   std::string_view rest = behind(sentence, number);
-  for (const std::string_view word : {"more ", "x ", "or more ", "nvidia "})
+  for (const std::string_view word :
+       {"more ", "x ", "or more ", "additional ", "extra ", "further ", "nvidia "})
     if (rest.starts_with(word)) rest.remove_prefix(word.size());
   return begins_with_one_of(
       rest, {"gpu", "card", "a100", "h100", "h800", "a800", "h200", "3090", "4090", "v100", "a6000",
              "l40", "卡", "张", "块", "个gpu", "个 gpu"});
+}
+
+std::string_view before(std::string_view sentence, const Stretch& clause, const Number& number) {
+  std::string_view text = sentence.substr(clause.begin, number.at.begin - clause.begin);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool ends_with_one_of(std::string_view text, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view each) { return text.ends_with(each); });
+}
+
+/// "2x as many GPUs", "2 倍的显卡".
+bool is_times(std::string_view sentence, const Number& number) {
+  return begins_with_one_of(behind(sentence, number),
+                            {"倍", "x as many", "x more", "x the ", "times as many", "times more",
+                             "times the ", "times that many"});
+}
+
+/// "4 more GPUs", "add 4 GPUs", "再加 4 张卡": on top of those that there are.
+bool is_addition(std::string_view sentence, const Stretch& clause, const Number& number) {
+  return begins_with_one_of(behind(sentence, number),
+                            {"more ", "additional ", "extra ", "further ", "gpus more", "gpu more",
+                             "cards more", "card more"}) ||
+         ends_with_one_of(before(sentence, clause, number),
+                          {" add", "adding", "another", "additional", "extra", "plus", " by", "加",
+                           "再用", "多用", "再上", "再买", "再来", "多"}) ||
+         before(sentence, clause, number) == "add";
+}
+
+/// Of GPUs, where no count is said: "double the number of GPUs", "another GPU".
+std::optional<Said> change_said(std::string_view text) {
+  struct Word {
+    std::string_view text;
+    Said said;
+  };
+  constexpr Word words[] = {{"quadrupl", {.value = 4, .is_share = true}},
+                            {"四倍", {.value = 4, .is_share = true}},
+                            {"tripl", {.value = 3, .is_share = true}},
+                            {"三倍", {.value = 3, .is_share = true}},
+                            {"doubl", {.value = 2, .is_share = true}},
+                            {"twice", {.value = 2, .is_share = true}},
+                            {"加倍", {.value = 2, .is_share = true}},
+                            {"翻倍", {.value = 2, .is_share = true}},
+                            {"翻一番", {.value = 2, .is_share = true}},
+                            {"两倍", {.value = 2, .is_share = true}},
+                            {"another gpu", {.value = 1, .is_more = true}},
+                            {"another card", {.value = 1, .is_more = true}},
+                            {"one more gpu", {.value = 1, .is_more = true}}};
+  for (const Word& each : words)
+    if (text.find(each.text) != std::string_view::npos) return each.said;
+  return std::nullopt;
 }
 
 bool fits(Quantity quantity, double value) {
@@ -120,6 +174,7 @@ bool fits(Quantity quantity, double value) {
     case Quantity::rank:
       return is_whole && is_within(1, 1 << 14);
     case Quantity::accumulation:
+    case Quantity::checkpoints:
       return is_whole && is_within(1, 1 << 16);
     case Quantity::gpus:
       return is_whole && is_within(1, 1 << 17);
@@ -151,6 +206,22 @@ std::size_t end_of_chain(std::string_view sentence, const std::vector<Number>& n
     ++last;
   }
   return last;
+}
+
+/// How many GPUs there shall be.
+std::optional<Said> gpus_said(std::string_view sentence, const Stretch& clause,
+                              const std::vector<Number>& numbers) {
+  for (const Number& number : numbers) {
+    if (!fits(Quantity::gpus, number.value)) continue;
+    if (is_times(sentence, number)) return Said{.value = number.value, .is_share = true};
+    // "the number of GPUs to 8", "显卡加到 8".
+    const bool follows_gpus =
+        ends_with_one_of(before(sentence, clause, number),
+                         {"gpus to", "cards to", "gpus by", "cards by", "gpus =", "gpus:"});
+    if (follows_gpus || counts_gpus(sentence, number))
+      return Said{.value = number.value, .is_more = is_addition(sentence, clause, number)};
+  }
+  return change_said(sentence.substr(clause.begin, clause.end - clause.begin));
 }
 
 std::optional<Said> stage_said(std::string_view sentence, const Stretch& clause) {
@@ -198,10 +269,7 @@ std::optional<Said> number_said(std::string_view sentence, const Stretch& clause
     return has_half() ? std::optional(Said{.value = 50}) : std::nullopt;
   }
   if (quantity == Quantity::gpus) {
-    for (const Number& number : numbers)
-      if (counts_gpus(sentence, number) && fits(quantity, number.value))
-        return Said{.value = number.value};
-    return std::nullopt;
+    return gpus_said(sentence, clause, numbers);
   }
   const auto is_usable = [&](const Number& number) {
     return !has_other_unit(sentence, number) && fits(quantity, number.value);

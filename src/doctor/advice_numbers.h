@@ -19,16 +19,18 @@ enum class Quantity {
   stage,
   bits,
   gpus,
-  percent
+  percent,
+  checkpoints
 };
 
-/// A count, or a share of what there is now ("halve the batch").
+/// A count, a share of what there is now ("halve the batch"), or what is added to it ("4 more GPUs").
 struct Said {
   double value = 0;
   bool is_share = false;
+  bool is_more = false;
   bool operator==(const Said&) const = default;
   /// Of a setting that is `now`.
-  double of(double now) const { return is_share ? value * now : value; }
+  double of(double now) const { return is_share ? value * now : is_more ? now + value : value; }
 };
 
 /// Of `quantity` in a stretch of a normalised sentence; `subject` is where the thing that is counted is named. Nothing

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/printable.h"
 #include "doctor/advice_clauses.h"
+#include "doctor/advice_keys.h"
 #include "doctor/advice_text.h"
 #include "doctor/advice_words.h"
 #include "doctor/config_rules.h"
@@ -214,7 +216,7 @@ class AdviceReader {
       if (!sentence.is_question && read_sentence(sentence, document, sought, told)) continue;
       if (++passed_over == 1) first = sentence;
     }
-    if (told.empty())
+    if (passed_over == sentences)
       diagnosis_.findings.push_back({.id = "advice-not-recognised",
                                      .severity = Severity::warning,
                                      .certainty = Certainty::folklore,
@@ -251,15 +253,16 @@ class AdviceReader {
     std::vector<Clause> clauses;
     for (std::size_t i = 0; i < rules_.size(); ++i) {
       if (!sought.has(i)) continue;
-      const AdviceRule& rule = rules_[i];
-      if (std::find(here.begin(), here.end(), rule.id) != here.end()) continue;
-      if (!rule.unless.empty() && std::find(here.begin(), here.end(), rule.unless) != here.end())
+      const AdviceRule& rule = of_this_run(rules_[i]);
+      if (!rules_[i].unless.empty() &&
+          std::find(here.begin(), here.end(), rules_[i].unless) != here.end())
         continue;
+      if (std::find(here.begin(), here.end(), rule.id) != here.end()) continue;
       here.push_back(rule.id);
       const auto same_kind = [&](const Told& each) { return each.id == rule.id; };
       if (std::count_if(told.begin(), told.end(), same_kind) >= most_of_a_kind) continue;
       if (clauses.empty()) clauses = clauses_of(plain);
-      const Reading reading = reading_of(rule, plain, clauses, sought.places(i));
+      const Reading reading = reading_of(rules_[i], plain, clauses, sought.places(i));
       const bool is_told = std::any_of(told.begin(), told.end(), [&](const Told& each) {
         return same_kind(each) && each.reading.is_denied == reading.is_denied &&
                each.reading.asked == reading.asked;
@@ -268,7 +271,52 @@ class AdviceReader {
       told.push_back({rule.id, reading});
       tell(rule, reading, document.file, sentence.line);
     }
-    return !here.empty();
+    // Where the number is a rule's own, the rule has answered for it.
+    const bool has_number = std::any_of(rules_.begin(), rules_.end(), [&](const AdviceRule& rule) {
+      return rule.number != Quantity::none &&
+             std::find(here.begin(), here.end(), rule.id) != here.end();
+    });
+    const auto key = has_number ? std::nullopt : key_said(plain);
+    if (key) tell_key(*key, plain, document.file, sentence.line);
+    return key || !here.empty();
+  }
+
+  /// Of a key that a sentence names with a value: the run with it.
+  void tell_key(const SaidKey& key, const std::string& sentence, const std::string& file,
+                int line) {
+    const bool is_told = std::find(told_keys_.begin(), told_keys_.end(), key) != told_keys_.end();
+    if (is_told || std::ssize(told_keys_) >= most_of_a_kind * most_of_a_kind) return;
+    told_keys_.push_back(key);
+    figures_of({}, file);  // the case at hand
+    KeyAnswer answer = answer_to_key(key, memory_, inputs_);
+    bool is_against = false;
+    for (const Clause& clause : clauses_of(sentence))
+      if (clause.at.holds(key.words.front().begin))
+        is_against = is_denied(clause, key.words, {.switches = true});
+    const std::string_view verdict = answer.truth;
+    answer.slots.push_back({"truth", is_against
+                                         ? fmt::format("@advice.against-{}", verdict.substr(8))
+                                         : std::string(verdict)});
+    const bool is_false = verdict == phrase_of(Truth::is_false);
+    diagnosis_.findings.push_back(
+        {.id = answer.id,
+         .severity = is_false && !is_against ? Severity::warning : Severity::info,
+         .certainty = Certainty::folklore,
+         .engine = Engine::deepspeed,
+         .file = file,
+         .line = line,
+         .slots = std::move(answer.slots)});
+  }
+
+  const AdviceRule& of_this_run(const AdviceRule& rule) const {
+    if (!inputs_.run) return rule;
+    const std::string_view id =
+        run_facts(inputs_.run->root).is_lora ? rule.on_lora_run : rule.on_full_run;
+    if (id.empty()) return rule;
+    const auto other = std::find_if(rules_.begin(), rules_.end(),
+                                    [&](const AdviceRule& each) { return each.id == id; });
+    UK_CHECK(other != rules_.end(), fmt::format("no advice `{}`", id));
+    return *other;
   }
 
   const std::map<std::string, std::string>& figures_of(const AskedNumber& asked,
@@ -330,6 +378,7 @@ class AdviceReader {
   const Inputs& inputs_;
   Diagnosis& diagnosis_;
   std::vector<AdviceRule> rules_;
+  std::vector<SaidKey> told_keys_;
   std::optional<MemoryCase> memory_;
   std::map<std::string, std::string> figures_;
   std::map<std::string, std::string>

@@ -41,6 +41,8 @@ struct AdviceRule {
   /// It says that the first of "z3|z2" has more of something than the second.
   Scale scale = Scale::none;
   std::string_view sides = {};
+  /// What a run file that trains all weights, or adapters, has told in its place.
+  std::string_view on_full_run = {}, on_lora_run = {};
 };
 
 /// On keys of a config, calls, and what stages and offload do.

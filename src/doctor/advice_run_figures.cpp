@@ -61,6 +61,7 @@ class RunFigures : private AdviceSheet {
   void add() {
     if (asked_.quantity == Quantity::batch || asked_.quantity == Quantity::tokens)
       return add_activations();
+    if (asked_.quantity == Quantity::rank) add_method();
     if (asked_.said) return add_method_figures(memory_, inputs_, asked_, *this);
     add_allocator();
     add_gathered();
@@ -184,6 +185,9 @@ class RunFigures : private AdviceSheet {
     const auto with_adapters = [&](std::int64_t bits) {
       MemoryCase changed = memory_;
       if (!memory_.run.is_lora) changed.run.lora_rank = RunFacts{}.lora_rank;
+      if (const auto rank = asked_.of(Quantity::rank))
+        changed.run.lora_rank = std::max<std::int64_t>(
+            1, std::llround(rank->of(static_cast<double>(changed.run.lora_rank))));
       changed.run.is_lora = true;
       changed.run.quantization_bits = bits;
       changed.sizes = sizes_of(*changed.model, changed.run);

@@ -22,20 +22,34 @@ constexpr std::array method_rules = {
             "memory|save_checkpoint|save_model",
         .decided_by = "stage",
         .is_action = true,
-        .number = Quantity::stage},
+        .number = Quantity::stage,
+        .unless = "advice-stage-3-one-gpu"},
     AdviceRule{.id = "advice-ddp",
                .words = "~ddp~|distributeddataparallel|distributed data "
                         "parallel|dataparallel|数据并行 & !data-parallel "
                         "ranks",
                .decided_by = "ddp",
                .is_action = true},
+    AdviceRule{.id = "advice-half-for-half",
+               .words = "~bf16~|~bfloat16~ & ~fp16~|~float16~|half precision|half-precision & "
+                        "instead of|rather than|in place of|~from~|~switch|~than~|~over~|~replac|"
+                        "换|改|而不是|代替|比 & !fp32|float32|32-bit|32 bit|32位|32 位|~or~|both|"
+                        "either|或|都",
+               .decided_by = "half_for_half",
+               .is_action = true},
     AdviceRule{.id = "advice-16-bit",
                .words = "~bf16~|~bfloat16~|~fp16~|~float16~|half precision|half-precision|mixed "
                         "precision|mixed-precision|~amp~|半精度|混合精度 & "
                         "~use|~using~|~try|~switch|~train|~enable|~set|true|~instead|~turn|~go~|~"
                         "halve|~need|necessary|需要|必要|用|开|换|改|设|启用|试 & "
-                        "!~load|from_pretrained|torch_dtype|pure_bf16|purebf16|纯bf16|加载",
+                        "!~load|from_pretrained|torch_dtype|pure_bf16|purebf16|纯bf16|加载|master_"
+                        "weights|optimizer_states",
                .decided_by = "precision",
+               .is_action = true,
+               .unless = "advice-half-for-half"},
+    AdviceRule{.id = "advice-16-bit-master",
+               .words = "bf16_master_weights|fp16_master_weights|bf16_optimizer_states",
+               .decided_by = "master",
                .is_action = true},
     AdviceRule{.id = "advice-pure-bf16",
                .truth = Truth::is_half,
@@ -81,7 +95,9 @@ constexpr std::array method_rules = {
                  "秩|lora秩|lora的rank|~lora_dim",
         .decided_by = "rank",
         .is_action = true,
-        .number = Quantity::rank},
+        .number = Quantity::rank,
+        .unless = "advice-lora-instead",
+        .on_full_run = "advice-lora-instead"},
     AdviceRule{.id = "advice-lora-targets",
                .words = "lora_target|target_modules|target modules|lora target|q_proj & "
                         "~only~|~fewer|~reduc|q_proj|~less~|~instead|只|减少",
@@ -93,10 +109,12 @@ constexpr std::array method_rules = {
             "~gpus~|~cards~|~gpu~|~card~|a100|h100|h800|a800|4090|3090|~nodes|显卡|张卡|块卡|多卡|"
             "卡 & ~more~|~multiple~|~another~|~additional~|~several~|~second~|~add~|~use 2|~use "
             "4|~use 8|~2 |~4 |~8 |~16 "
-            "|~extra~|~two~|~four~|~eight~|~multi|多卡|加卡|加显卡|加张卡|加块卡|加几张|多用|多加|"
+            "|~extra~|~two~|~four~|~eight~|~multi|~doubl|~twice|~tripl|~quadrupl|~number "
+            "of|加倍|翻倍|翻一番|倍的|再加|多卡|加卡|加显卡|加张卡|加块卡|加几张|多用|多加|"
             "更多|增加|多张|两张|加一张|双卡|几张|8卡|4卡|2卡|8张|4张|2张 & "
             "~use|~using|~add|~buy|~rent|~need|~try|~get|~with~|~run|~distribut|~spread|用|加|买|"
-            "上|租|要|靠 & !each card|each gpu|every gpu|replicat|~ram~|memory size|per gpu|on one "
+            "上|租|要|靠|翻|~increas|~doubl|~twice|~tripl|~quadrupl & !each card|each gpu|every "
+            "gpu|replicat|~ram~|memory size|per gpu|on one "
             "gpu|single|batch_size|num_workers|dataloader|~worker|other "
             "process|killed|device_map|own|~memory than|z1|z2|z3",
         .decided_by = "gpus",
@@ -190,13 +208,21 @@ constexpr std::array method_rules = {
                .is_action = true,
                .unless = "advice-drop-optimizer-offload",
                .amount_of = "offload_run"},
+    AdviceRule{.id = "advice-optimizer-on-nvme",
+               .words =
+                   "~nvme~|~ssd~|~disk~|硬盘|固态|磁盘 & ~optimizer|offload_optimizer|优化器 & "
+                   "offload|~use|卸载|~try|~put|~mov|~keep|用|放|移 & "
+                   "!param|weights|参数|权重|pipeline|fast_init|aio",
+               .decided_by = "optimizer_on_nvme",
+               .is_action = true},
     AdviceRule{
         .id = "advice-offload-nvme",
         .words =
             "~nvme~|~ssd~|zero-infinity|zero infinity|offload to disk|disk offload|硬盘|固态 & "
             "offload|zero-infinity|zero infinity|~use|卸载|~try|用 & !pipeline|fast_init|aio",
         .decided_by = "nvme",
-        .is_action = true},
+        .is_action = true,
+        .unless = "advice-optimizer-on-nvme"},
     AdviceRule{.id = "advice-offload-parameters",
                .truth = Truth::is_false,
                .words = "offload_param|parameter offload|offloading param|param "
@@ -252,10 +278,14 @@ constexpr std::array method_rules = {
         .is_action = true},
     AdviceRule{.id = "advice-save-model-only",
                .truth = Truth::is_half,
-               .words = "save_only_model|save only the model|save_total_limit|save less "
-                        "often|fewer checkpoints|"
-                        "只保存模型|少保存|减少保存",
+               .words = "save_only_model|save only the model|只保存模型",
                .is_action = true},
+    AdviceRule{.id = "advice-fewer-checkpoints",
+               .truth = Truth::is_false,
+               .words = "save_total_limit|fewer checkpoints|save less often|少保存|减少保存|"
+                        "少存几个|只保留",
+               .is_action = true,
+               .number = Quantity::checkpoints},
     AdviceRule{
         .id = "advice-speed-only",
         .truth = Truth::is_false,

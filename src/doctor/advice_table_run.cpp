@@ -102,6 +102,16 @@ constexpr std::array run_rules = {
                .claims_fit = true,
                .amount_of = "lora_run"},
     AdviceRule{.id = "advice-lora-instead",
+               .words = "~rank~|lora_rank|秩|~r =|~r= & ~lora~|lora_rank|lora秩|lora的 & "
+                        "~use|~using|~train|~switch|~try|~tune|~fine|~go~|用|换|训练|微调|试|上 & "
+                        "!qlora|lora_target|target modul|target_modul|10 gb|10gb|4bit|4-bit|"
+                        "load_in|~lower|~reduc|~decreas|~smaller|~increas|~rais|~higher|降|减|调|"
+                        "改成|改为|设",
+               .decided_by = "lora",
+               .is_action = true,
+               .number = Quantity::rank,
+               .on_lora_run = "advice-lora-rank"},
+    AdviceRule{.id = "advice-lora-instead",
                .words =
                    "~lora~ & !qlora|~rank~|lora_rank|lora_target|target modul|target_modul|~r =|"
                    "~r=|10 gb|10gb|秩|4bit|4-bit|load_in",

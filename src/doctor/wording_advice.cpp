@@ -100,16 +100,14 @@ constexpr std::array wordings = {
              "without a word, in zero_optimization it stops the run with a ValidationError",
              "{truth}：`zero_force_opt_offload` 从未存在：放在顶层会被静默忽略，放在 "
              "zero_optimization 里会以 ValidationError 停止"},
-            {"offload_optimizer with device cpu takes {freed_by_offload} off each card",
-             "offload_optimizer 设 device cpu 可从每张卡移走 {freed_by_offload}"}},
+            {"{offload_remedy}", "{offload_remedy}"}},
     Wording{
         "advice-no-such-key-cpu-offload",
         {"{truth}: `zero_force_ds_cpu_offload` never existed: at the top level it is passed over "
          "without a word, in zero_optimization it stops the run with a ValidationError",
          "{truth}：`zero_force_ds_cpu_offload` 从未存在：放在顶层会被静默忽略，放在 "
          "zero_optimization 里会以 ValidationError 停止"},
-        {"offload_optimizer with device cpu takes {freed_by_offload} off each card",
-         "offload_optimizer 设 device cpu 可从每张卡移走 {freed_by_offload}"}},
+        {"{offload_remedy}", "{offload_remedy}"}},
     Wording{
         "advice-force-cpu-optimizer",
         {"{truth}: zero_force_ds_cpu_optimizer has no effect on memory and no GPU optimizer is "
@@ -126,13 +124,10 @@ constexpr std::array wordings = {
              "{truth}：`zero_3_leaf_modules` 从未存在（有的是 leaf_module 或 "
              "set_z3_leaf_modules）；leaf 模块用于混合专家，标记解码层只会增大同时收集的量"},
             {"remove it", "删除它"}},
-    Wording{
-        "advice-no-such-key-offload-optimizer",
-        {"{truth}: `zero_offload_optimizer` never existed: it is passed over or refused",
-         "{truth}：`zero_offload_optimizer` 从未存在：会被忽略或拒绝"},
-        {"write offload_optimizer in zero_optimization: it takes {freed_by_offload} off each card",
-         "请在 zero_optimization 里写 offload_optimizer：可从每张卡移走 "
-         "{freed_by_offload}"}},
+    Wording{"advice-no-such-key-offload-optimizer",
+            {"{truth}: `zero_offload_optimizer` never existed: it is passed over or refused",
+             "{truth}：`zero_offload_optimizer` 从未存在：会被忽略或拒绝"},
+            {"{offload_remedy}", "{offload_remedy}"}},
     Wording{"advice-use-pin-memory-dead",
             {"{truth}: cpu_offload_use_pin_memory is only warned about, it has no effect",
              "{truth}：cpu_offload_use_pin_memory 只会引发警告，没有效果"},

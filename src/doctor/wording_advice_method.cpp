@@ -37,6 +37,45 @@ constexpr std::array method_wording_table = {
          "主权重和动量；激活至少占 {activations_32_bit} 和 {activations_16_bit}"},
         {}},
     Wording{
+        "advice-half-for-half",
+        {"{truth}: fp16 and bf16 both take 2 bytes an element: state takes {state_16_bit} of each "
+         "GPU and activations at least {activations_16_bit} with either; the run trains in "
+         "{half_now}. fp16 adds a loss scale, bf16 has the range of f32 and needs none",
+         "{truth}：fp16 和 bf16 每个元素都是 2 字节：两者的状态都占每张 GPU "
+         "{state_16_bit}，激活都至少占 {activations_16_bit}；该训练用的是{half_now}。fp16 "
+         "需要损失缩放，bf16 的范围与 f32 相同，不需要"},
+        {}},
+    Wording{
+        "advice-16-bit-master",
+        {"{truth}: bf16_master_weights_and_grads (fp16 has the like) keeps the master weights and "
+         "their gradients in 16 bit at stages 1 to 3: {master_16} a rank instead of {master_32} "
+         "for each of the two, moments stay in f32, {moments_32}. It needs DeepSpeed's Adam on "
+         "the CPU (here the optimizer lies {optimizer_on}, stage {stage_now}), or the run stops "
+         "at start; with bf16_optimizer_states too it needs no offload, and moments take "
+         "{moments_16}. Updates below the precision of 16 bits are lost",
+         "{truth}：bf16_master_weights_and_grads（fp16 也有对应的键）在 stage 1 到 3 "
+         "把主权重及其梯度以 16 位保存：两者在每个 rank 各占 {master_16} 而不是 "
+         "{master_32}，动量仍为 f32，占 {moments_32}。它需要 DeepSpeed 在 CPU 上的 "
+         "Adam（此处优化器{optimizer_on}，stage {stage_now}），否则启动时停止；同时设 "
+         "bf16_optimizer_states 则不需要卸载，动量占 {moments_16}。低于 16 位精度的更新会丢失"},
+        {}},
+    Wording{
+        "advice-set-key",
+        {"{truth}: with {setting} a GPU needs {low_then} to {high_then}, with the run as it is "
+         "{low_now} to {high_now}; of that state and buffers take {state_then} and {state_now}, "
+         "and a node needs at least {host_then} and {host_now} of host memory. The key acts at "
+         "stages {acts}, the run is at stage {stage_now}",
+         "{truth}：设 {setting} 时每张 GPU 需要 {low_then} 到 {high_then}，现在需要 {low_now} 到 "
+         "{high_now}；其中状态和缓冲占 {state_then} 和 {state_now}，每个节点至少需要主机内存 "
+         "{host_then} 和 {host_now}。该键在 stage {acts} 起作用，该训练为 stage {stage_now}"},
+        {}},
+    Wording{
+        "advice-set-key-refused",
+        {"{truth}: with {setting} the config would be refused as it stands, at stage {stage_now}",
+         "{truth}：设 {setting} 后，该配置在 stage {stage_now} 会被拒绝"},
+        {"give deepspeed.{setting} behind the files: doctor then says which rule it breaks",
+         "在文件之后给出 deepspeed.{setting}，doctor 会指出违反了哪条规则"}},
+    Wording{
         "advice-pure-bf16",
         {"{truth}: with pure_bf16 weights, gradients and moments of all ranks take {pure_16_bit} "
          "instead of {adam_whole}, without DeepSpeed; DeepSpeed makes its f32 master and moments "
@@ -117,10 +156,11 @@ constexpr std::array method_wording_table = {
         {}},
     Wording{
         "advice-lora-targets",
-        {"{truth}: weights, gradients and Adam state of the adapters take {adapters_now} with the "
-         "targets of the run and {adapters_of_two} with q_proj and v_proj alone; the frozen base "
+        {"{truth}: weights, gradients and Adam state of the adapters take {adapters_now} "
+         "{targets_now} "
+         "and {adapters_of_two} with q_proj and v_proj alone; the frozen base "
          "takes {base_frozen} either way",
-         "{truth}：适配器的权重、梯度和 Adam 状态按现在的目标层占 {adapters_now}，只用 q_proj 和 "
+         "{truth}：适配器的权重、梯度和 Adam 状态{targets_now}占 {adapters_now}，只用 q_proj 和 "
          "v_proj "
          "时占 {adapters_of_two}；冻结的基座都占 {base_frozen}"},
         {}},
@@ -146,11 +186,10 @@ constexpr std::array method_wording_table = {
         {"{truth}: a node needs at least {host_now} of host memory here (available: {host_limit}), "
          "each "
          "GPU at least {needed_least} of {card}; what a GPU lacks host memory gives only through "
-         "offload, which takes {freed_by_offload} off each card",
+         "offload: {offload_remedy}",
          "{truth}：每个节点在此至少需要 {host_now} 主机内存（可用：{host_limit}），每张 GPU "
          "至少需要 "
-         "{needed_least}，共 {card}；GPU 缺的只有通过卸载才能由主机内存提供，每张卡可移走 "
-         "{freed_by_offload}"},
+         "{needed_least}，共 {card}；GPU 缺的只有通过卸载才能由主机内存提供：{offload_remedy}"},
         {}},
     Wording{"advice-other-processes",
             {"{truth}: what other programs hold on the GPU is not known here, nvidia-smi tells; "
@@ -241,6 +280,16 @@ constexpr std::array method_wording_table = {
              "移到主机，{ranks} 个 "
              "rank 各有一份；优化器也卸载时，不计激活每张 GPU 最多保留 {stage3_offload}"},
             {}},
+    Wording{"advice-optimizer-on-nvme",
+            {"{truth}: with the optimizer on NVMe at stage 3 a GPU needs {optimizer_nvme_least} to "
+             "{optimizer_nvme_most} with the activations, {card} are there; the disk of a node "
+             "takes {optimizer_nvme_need}, and each update reads and writes the optimizer state. "
+             "Here it lies {optimizer_on}; stages 1 and 2 take nvme for cpu",
+             "{truth}：stage 3 且优化器在 NVMe 时，连同激活每张 GPU 需要 {optimizer_nvme_least} "
+             "到 {optimizer_nvme_most}，现有 {card}；每个节点的磁盘占 "
+             "{optimizer_nvme_need}，每次更新都要读写优化器状态。此处优化器{optimizer_on}；stage "
+             "1 和 2 把 nvme 当作 cpu"},
+            {}},
     Wording{"advice-offload-nvme",
             {"{truth}: with optimizer and parameters on NVMe a GPU needs {nvme_least} to "
              "{nvme_most} with the "
@@ -300,6 +349,18 @@ constexpr std::array method_wording_table = {
              "{truth}：它省磁盘，只存权重时每个检查点为 {checkpoint_weights} 而不是 "
              "{checkpoint_whole}，不省训练步的内存；没有优化器状态就无法原样恢复"},
             {}},
+    Wording{
+        "advice-fewer-checkpoints",
+        {"{truth}: how many checkpoints are kept concerns the disk alone: each takes "
+         "{checkpoint_each}, and with save_total_limit {limit_said} at most "
+         "{checkpoints_at_once} stand at once, as an old one goes only after the new one is "
+         "written (limit now: {limit_now}); a step and a save hold as much memory as before, "
+         "at least {needed_least} of each GPU",
+         "{truth}：保留多少检查点只影响磁盘：每个占 {checkpoint_each}，save_total_limit 为 "
+         "{limit_said} 时最多同时占 "
+         "{checkpoints_at_once}，因为新的写完之后才删旧的（现在的上限：{limit_now}）；训练步和保存"
+         "占用的内存不变，每张 GPU 至少 {needed_least}"},
+        {}},
     Wording{"advice-speed-only",
             {"{truth}: it changes speed or what an error tells, not memory: the state stays at "
              "{state_now} of "
@@ -322,8 +383,23 @@ constexpr std::array method_phrase_table = {
            {"this speaks against it (said for it: not known)",
             "这里反对这样做（若是赞成则无法判断）"}},
     Phrase{"advice.not-this-number", {"not answered for this number", "对这个数字没有判断"}},
-    Phrase{"precision.16",
-           {"mixed precision (16-bit weights, f32 masters)", "混合精度（16 位权重，f32 主权重）"}},
+    Phrase{"precision.16-bf16",
+           {"mixed precision already (bf16 weights, f32 masters; fp16 takes as much)",
+            "混合精度（bf16 权重，f32 主权重；fp16 占用相同）"}},
+    Phrase{"precision.16-fp16",
+           {"mixed precision already (fp16 weights, f32 masters; bf16 takes as much)",
+            "混合精度（fp16 权重，f32 主权重；bf16 占用相同）"}},
+    Phrase{"precision.bf16", {"bf16", " bf16"}},
+    Phrase{"precision.fp16", {"fp16", " fp16"}},
+    Phrase{"targets.of-run", {"with the targets of the run", "按现在的目标层"}},
+    Phrase{"targets.all", {"on all linear layers", "在全部线性层上"}},
+    Phrase{"limit.none", {"none", "没有"}},
+    Phrase{"offload.is-on",
+           {"offload_optimizer is on already, and what stays on each card is",
+            "offload_optimizer 已经开启，每张卡上留下的是"}},
+    Phrase{"offload.takes",
+           {"offload_optimizer with device cpu in zero_optimization takes off each card",
+            "在 zero_optimization 里设 offload_optimizer 的 device 为 cpu，每张卡可减少"}},
     Phrase{"precision.32", {"32 bit", " 32 位"}},
     Phrase{"evaluates.yes", {"evaluates", "有评估"}},
     Phrase{"evaluates.no", {"does not evaluate", "没有评估"}},
