@@ -8,7 +8,6 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/nearest_word.h"
 #include "doctor/inputs.h"
@@ -223,15 +222,23 @@ class AccelerateRules {
   }
 
   void check_beside_file(const Value& section) {
-    if (section.find("deepspeed_config_file") == nullptr) return;
+    const Value* file = section.find("deepspeed_config_file");
+    if (file == nullptr || file->kind == ValueKind::null) return;
     std::vector<std::string> both;
     for (const spec::Entry& entry : section.entries)
       if (const Key* key = find_key(deepspeed_keys, entry.key); key != nullptr && key->is_of_file)
-        both.push_back(entry.key);
-    if (!both.empty())
-      tell("accelerate-keys-beside-file", Severity::error, "deepspeed_config." + both.front(),
-           line_of(document_.root, "deepspeed_config." + both.front()),
-           {{"keys", fmt::format("{}", fmt::join(both, ", "))}});
+        both.push_back("deepspeed_config." + entry.key);
+    // A key of the top level that accelerate counts among them, whatever it says.
+    const Value* precision = document_.root.find("mixed_precision");
+    if (precision != nullptr && precision->kind != ValueKind::null)
+      both.emplace_back("mixed_precision");
+    if (both.empty()) return;
+    std::string keys;
+    for (const std::string_view path : both)
+      keys += fmt::format("{}{}", keys.empty() ? "" : ", ",
+                          path.substr(path.find('.') == path.npos ? 0 : path.find('.') + 1));
+    tell("accelerate-keys-beside-file", Severity::error, both.front(),
+         line_of(document_.root, both.front()), {{"keys", keys}});
   }
 
   void check_type(const Value& section) {
@@ -245,7 +252,96 @@ class AccelerateRules {
   std::vector<Finding> findings_;
 };
 
+/// Line 0 where the key is not there.
+spec::Place place_of_key(const Value& mapping, std::string_view key) {
+  for (const spec::Entry& entry : mapping.entries)
+    if (entry.key == key) return entry.key_place;
+  return {};
+}
+
+Value text_value(std::string text) {
+  return {.kind = ValueKind::text, .text = std::move(text)};
+}
+
+void put(Value& mapping, std::string key, Value value, const spec::Place& place = {}) {
+  mapping.kind = ValueKind::mapping;
+  mapping.entries.push_back({.key = std::move(key), .key_place = place, .value = std::move(value)});
+}
+
+/// The settings of deepspeed_config under their names in a DeepSpeed config. Numbers may be quoted.
+class Plugin {
+ public:
+  explicit Plugin(const Value& section) : section_(section) {}
+
+  /// `fallback` where the setting is not given; nothing where that is empty too.
+  void move(std::string_view key, Value& into, std::string_view name,
+            std::string_view fallback = {}) const {
+    for (const spec::Entry& entry : section_.entries) {
+      if (entry.key != key || entry.value.kind == ValueKind::null) continue;
+      const Key* known = find_key(deepspeed_keys, key);
+      if (!is_right(*known, entry.value)) return;  // told by itself
+      Value value = entry.value;
+      if (known->wants == Wants::truth && value.kind == ValueKind::text) {
+        value = {.kind = ValueKind::boolean,
+                 .boolean = spec::parse_boolean(entry.value.text).value_or(false)};
+      } else if (value.kind == ValueKind::text && spec::to_double(value)) {
+        value.kind = ValueKind::number;
+      } else if (known->wants == Wants::choice) {
+        value.text = lower_case(value.text);
+      }
+      return put(into, std::string(name), std::move(value), entry.key_place);
+    }
+    if (!fallback.empty()) put(into, std::string(name), text_value(std::string(fallback)));
+  }
+
+  Value offload(std::string_view which) const {
+    Value made;
+    move(fmt::format("{}_device", which), made, "device", "none");
+    const Value* device = made.find("device");
+    if (device != nullptr && device->text == "nvme")
+      move(fmt::format("{}_nvme_path", which), made, "nvme_path");
+    return made;
+  }
+
+ private:
+  const Value& section_;
+};
+
 }  // namespace
+
+std::optional<Value> config_of_plugin(const Document& document, const Value* run) {
+  const Value* section = document.root.find("deepspeed_config");
+  const std::string type = lower_case(text_at(document.root, "distributed_type").value_or(""));
+  if (section == nullptr || section->kind != ValueKind::mapping || type != "deepspeed")
+    return std::nullopt;
+  const Value* file = section->find("deepspeed_config_file");
+  if (file != nullptr && file->kind != ValueKind::null) return std::nullopt;
+  const Plugin plugin(*section);
+  Value zero;
+  plugin.move("zero_stage", zero, "stage");
+  if (zero.find("stage") == nullptr) put(zero, "stage", {.kind = ValueKind::number, .text = "2"});
+  for (const std::string which : {"offload_optimizer", "offload_param"})
+    if (Value offload = plugin.offload(which); text_at(offload, "device") != "none")
+      put(zero, which, std::move(offload), place_of_key(*section, which + "_device"));
+  plugin.move("zero3_save_16bit_model", zero, "stage3_gather_16bit_weights_on_model_save");
+  Value config;
+  put(config, "train_batch_size", text_value("auto"));
+  put(config, "train_micro_batch_size_per_gpu", text_value("auto"));
+  plugin.move("gradient_accumulation_steps", config, "gradient_accumulation_steps", "auto");
+  plugin.move("gradient_clipping", config, "gradient_clipping", "auto");
+  put(config, "zero_optimization", std::move(zero));
+  // The Trainer's flags hold over what the launcher was told.
+  const auto is_on = [&](std::string_view key) {
+    return run != nullptr && truth_at(*run, key).value_or(false);
+  };
+  const std::string mode = lower_case(text_at(document.root, "mixed_precision").value_or("no"));
+  if (is_on("bf16") || is_on("fp16") || is_on("pure_bf16") || (mode != "bf16" && mode != "fp16"))
+    return config;
+  Value precision;
+  put(precision, "enabled", {.kind = ValueKind::boolean, .boolean = true});
+  put(config, mode, std::move(precision), place_of_key(document.root, "mixed_precision"));
+  return config;
+}
 
 std::vector<Finding> check_accelerate(const Document& document) {
   if (document.root.kind != ValueKind::mapping) return {};

@@ -25,6 +25,11 @@ struct Facts {
     const Value* value = value_at(root, path);
     return value != nullptr && value->kind != ValueKind::null;
   }
+  /// A section of another kind is refused, not empty.
+  bool has_section(std::string_view path) const {
+    const Value* value = value_at(root, path);
+    return value != nullptr && value->kind == ValueKind::mapping;
+  }
   std::string zero_text(std::string_view key, std::string fallback) const {
     return text_at(root, fmt::format("zero_optimization.{}", key)).value_or(std::move(fallback));
   }
@@ -87,12 +92,12 @@ constexpr std::array rules = {
          }},
     Rule{"offload-without-device", "zero_optimization.offload_param", Severity::warning,
          [](const Facts& f) {
-           return f.has("zero_optimization.offload_param") &&
+           return f.has_section("zero_optimization.offload_param") &&
                   !f.has("zero_optimization.offload_param.device");
          }},
     Rule{"offload-without-device", "zero_optimization.offload_optimizer", Severity::warning,
          [](const Facts& f) {
-           return f.has("zero_optimization.offload_optimizer") &&
+           return f.has_section("zero_optimization.offload_optimizer") &&
                   !f.has("zero_optimization.offload_optimizer.device");
          }},
     Rule{"nvme-means-cpu", "zero_optimization.offload_optimizer.device", Severity::warning,

@@ -34,6 +34,9 @@ struct ConfigBatch {
 /// As DeepSpeed fills in what is left out.
 ConfigBatch batch_of_config(const spec::Value& config, std::int64_t ranks);
 
+/// Whether accelerate adds gradient_accumulation_steps, as 1, whatever the run file says.
+bool steps_are_left_out(const spec::Value& config);
+
 /// The stage in force: 0-3; "auto" is accelerate's 2; true is 1.
 int stage_in(const spec::Value& config);
 

@@ -51,6 +51,9 @@ bool has_error_now(const std::vector<Finding>& findings, Engine engine) {
 void tell_other_ranks(const Inputs& inputs, std::vector<Finding>& findings) {
   const RunFacts run = run_facts(inputs.run->root);
   const std::int64_t ranks = inputs.ranks.count;
+  // A config without it has one step with DeepSpeed, which is told by itself.
+  if (inputs.deepspeed && steps_are_left_out(inputs.deepspeed->root) && run.accumulation_steps > 1)
+    return;
   if (run.micro_batch <= 0 || run.accumulation_steps <= 0 || run.accumulation_steps > 1 << 20)
     return;
   const std::int64_t rounds = run.accumulation_steps * ranks;
@@ -242,7 +245,8 @@ Diagnosis diagnose(const Question& question, Inputs inputs, std::vector<Finding>
     const std::vector<Finding> of_keys =
         check_keys({.config = *inputs.deepspeed,
                     .auto_is_filled_in = inputs.run || inputs.accelerate || inputs.has_unread,
-                    .is_compared = inputs.run.has_value()});
+                    .is_compared = inputs.run.has_value(),
+                    .passes_accelerate = inputs.run || inputs.accelerate});
     inputs.zero_is_refused = tell_refused_zero(inputs, of_keys, findings);
     append(findings, of_keys);
     append(findings, check_config(inputs));

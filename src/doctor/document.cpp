@@ -90,6 +90,12 @@ bool is_shared_key(std::string_view key) {
   return key == "gradient_accumulation_steps" || key == "fp16" || key == "bf16";
 }
 
+bool are_all_of_deepspeed(const Value& root) {
+  return std::all_of(root.entries.begin(), root.entries.end(), [](const spec::Entry& entry) {
+    return find_key(section_tables().front(), entry.key) != nullptr;
+  });
+}
+
 bool all_entries_have(const Value& root, std::initializer_list<std::string_view> keys) {
   return !root.entries.empty() &&
          std::all_of(root.entries.begin(), root.entries.end(), [&](const spec::Entry& entry) {
@@ -300,6 +306,9 @@ bool read_as_json(std::string_view text, Document& document, std::vector<Finding
   // Broken so far that none of its keys is left, it is a description still.
   const bool is_description = document.file == "dataset_info.json";
   document.kind = is_description ? FileKind::dataset_info : kind_of(document.root);
+  // A run file of nothing but keys that DeepSpeed has too is no run file, where it is JSON.
+  if (document.kind == FileKind::run_file && are_all_of_deepspeed(document.root))
+    document.kind = FileKind::deepspeed_config;
   if (document.kind == FileKind::run_record)
     tell(findings, "file-of-a-run", Severity::info, document, {});
   for (const std::string& departure : read->departures)

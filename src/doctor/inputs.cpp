@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "base/byte_order_mark.h"
+#include "doctor/accelerate_rules.h"
+#include "doctor/config_rules.h"
 #include "doctor/model_twins.h"
 #include "spec/run_overrides.h"
 #include "spec/text_file.h"
@@ -26,6 +28,7 @@ class Gatherer {
     for (const fs::path& path : question_.paths) place(open_document(path, findings_));
     apply_changes();
     follow_run_file();
+    follow_accelerate();
     change_config();
     count_ranks();
     return std::move(inputs_);
@@ -340,12 +343,41 @@ class Gatherer {
     inputs_.others.push_back(std::move(document));
   }
 
+  /// Under `accelerate launch` a run without a config of its own takes the one that accelerate makes, or names.
+  void follow_accelerate() {
+    const bool is_asked_about = inputs_.run || inputs_.model;
+    if (!inputs_.accelerate || inputs_.deepspeed || inputs_.has_unread || !is_asked_about) return;
+    const Document& accelerate = *inputs_.accelerate;
+    auto made = config_of_plugin(accelerate, inputs_.run ? &inputs_.run->root : nullptr);
+    if (!made) return;
+    findings_.push_back(
+        {.id = "accelerate-makes-the-config",
+         .engine = Engine::deepspeed,
+         .file = accelerate.file,
+         .key = "deepspeed_config",
+         .line = line_of(accelerate.root, "deepspeed_config"),
+         .slots = {{"stage", fmt::format("{}", stage_in(*made))},
+                   {"optimizer",
+                    text_at(*made, "zero_optimization.offload_optimizer.device").value_or("none")},
+                   {"param",
+                    text_at(*made, "zero_optimization.offload_param.device").value_or("none")}}});
+    // Our engine reads the run file alone, as it would without accelerate.
+    inputs_.deepspeed = Document{.path = inputs_.run ? inputs_.run->path : accelerate.path,
+                                 .file = accelerate.file,
+                                 .kind = FileKind::deepspeed_config,
+                                 .root = std::move(*made)};
+  }
+
   /// `deepspeed.KEY=VALUE`, for both engines.
   void change_config() {
     if (config_changes_.empty()) return;
     if (!inputs_.deepspeed && inputs_.run) {
-      inputs_.deepspeed = config_in_run_file({});
-      inputs_.deepspeed->root.kind = ValueKind::mapping;
+      // Whoever writes the file for a run leaves the batch to the run; DeepSpeed stops without these keys.
+      spec::Value root{.kind = ValueKind::mapping};
+      for (const char* key :
+           {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
+        root.entries.push_back({.key = key, .value = {.kind = ValueKind::text, .text = "auto"}});
+      inputs_.deepspeed = config_in_run_file(std::move(root));
     }
     if (!inputs_.deepspeed) return;
     spec::Problems ignored;

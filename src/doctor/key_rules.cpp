@@ -46,6 +46,12 @@ class Checker {
     const Value& root = question_.config.root;
     if (root.kind != ValueKind::mapping) return {};
     stage_ = stage_in(root);
+    if (question_.passes_accelerate && root.find("zero_optimization") == nullptr)
+      findings_.push_back({.id = "zero-is-missing",
+                           .severity = Severity::error,
+                           .engine = Engine::deepspeed,
+                           .file = question_.config.file,
+                           .key = "zero_optimization"});
     check_section(*find_section(""), root);
     if (unsearched_count_ > 0)
       findings_.push_back(
@@ -135,7 +141,10 @@ class Checker {
     }
     std::vector<std::string> known;
     for (const KeyRule& rule : table.keys) known.emplace_back(rule.key);
-    if (const std::string nearest = nearest_word(entry.key, known); !nearest.empty())
+    std::string nearest = nearest_word(entry.key, known);
+    for (const std::string& each : known)
+      if (lower_case(entry.key) == each) nearest = each;  // any number of letters away
+    if (!nearest.empty())
       return tell("key-misspelt", severity, section.name, entry,
                   {{"section", place}, {"nearest", nearest}, {"does", does}});
     tell("key-unknown", severity, section.name, entry, {{"section", place}, {"does", does}});

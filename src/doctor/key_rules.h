@@ -14,6 +14,7 @@ struct KeyQuestion {
   bool auto_is_filled_in = true;
   bool is_compared =
       false;  // beside a run file, whose values the HF Trainer compares with those of the config
+  bool passes_accelerate = false;  // which stops without a zero_optimization
 };
 
 /// One finding for each key that is unknown, misplaced, misspelt, out of use, without effect, of a wrong

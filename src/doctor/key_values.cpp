@@ -64,10 +64,19 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+/// pydantic takes a float without a fraction, up to 2^63 and not with it.
+bool is_whole_float(const Value& value) {
+  constexpr double end = 0x1p63;
+  const auto number = spec::to_double(value);
+  return number && std::trunc(*number) == *number && *number > -end && *number < end;
+}
+
 Fit fit_of_number(const Value& value, const KeyRule& rule, bool is_pydantic) {
   const bool is_whole = rule.type == ValueType::whole;
   // Python's bool is an int; the scale of the loss has a check of its own against it.
   if (value.kind == ValueKind::boolean) return rule.key == "loss_scale" ? Fit::wrong : Fit::boolean;
+  if (value.kind == ValueKind::number && is_whole && is_pydantic && is_whole_float(value))
+    return Fit::right;
   if (value.kind == ValueKind::number)
     return (is_whole ? spec::to_integer(value).has_value() : spec::to_double(value).has_value())
                ? Fit::right

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest_word.h"
 #include "doctor/config_rules.h"
 #include "doctor/document.h"
 
@@ -22,6 +23,28 @@ constexpr std::array<std::string_view, 12> own_optimizers = {
 /// Those that ZeRO takes without zero_allow_untested_optimizer.
 constexpr std::array<std::string_view, 5> tested_optimizers = {"adam", "adamw", "adagrad", "lion",
                                                                "muon"};
+
+/// Classes of torch.optim, up to torch 2.9.
+constexpr std::array<std::string_view, 15> torch_optimizers = {
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam",  "AdamW", "Adamax",    "LBFGS",
+    "Muon", "NAdam",    "RAdam",     "RMSprop", "Rprop", "SGD",   "SparseAdam"};
+
+/// Classes of torch.optim.lr_scheduler, likewise.
+constexpr std::array<std::string_view, 15> torch_schedulers = {"ChainedScheduler",
+                                                               "ConstantLR",
+                                                               "CosineAnnealingLR",
+                                                               "CosineAnnealingWarmRestarts",
+                                                               "CyclicLR",
+                                                               "ExponentialLR",
+                                                               "LambdaLR",
+                                                               "LinearLR",
+                                                               "MultiStepLR",
+                                                               "MultiplicativeLR",
+                                                               "OneCycleLR",
+                                                               "PolynomialLR",
+                                                               "ReduceLROnPlateau",
+                                                               "SequentialLR",
+                                                               "StepLR"};
 
 struct Scheduler {
   std::string_view type;
@@ -59,6 +82,13 @@ std::vector<std::string> words(std::string_view text) {
   return found;
 }
 
+/// The name that differs in the case of letters alone, else the nearest; "" where none is near.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
+  for (const std::string& each : names)
+    if (lower_case(each) == lower_case(std::string(name))) return each;
+  return nearest_word(name, names);
+}
+
 class OptimizerRules {
  public:
   OptimizerRules(const Inputs& inputs, std::vector<Finding>& findings)
@@ -93,8 +123,12 @@ class OptimizerRules {
     const auto is_in = [&](const auto& list) {
       return std::find(list.begin(), list.end(), name) != list.end();
     };
-    if (!is_in(own_optimizers))
-      tell("optimizer-must-be-torchs", Severity::warning, "optimizer.type", {{"type", *type}});
+    const bool is_torchs = std::find(torch_optimizers.begin(), torch_optimizers.end(), *type) !=
+                           torch_optimizers.end();
+    // What DeepSpeed does not find it neither refuses nor allows for ZeRO.
+    if (!is_in(own_optimizers) && !is_torchs)
+      return tell_no_class("optimizer-must-be-torchs", "optimizer.type", *type,
+                           {torch_optimizers.begin(), torch_optimizers.end()});
     if (stage_in(root_) > 0 && !is_in(tested_optimizers) &&
         !truth_at(root_, "zero_allow_untested_optimizer").value_or(inputs_.run.has_value()))
       tell("optimizer-untested", Severity::error, "zero_allow_untested_optimizer",
@@ -109,6 +143,13 @@ class OptimizerRules {
         !truth_at(root_, "optimizer.params.torch_adam").value_or(false))
       tell("amsgrad-refused", Severity::error, "optimizer.params.amsgrad");
     if (name == "adam" || name == "adamw") check_betas();
+  }
+
+  void tell_no_class(std::string_view id, std::string_view key, const std::string& type,
+                     const std::vector<std::string>& names) {
+    const std::string nearest = nearest_name(type, names);
+    tell(id, Severity::error, key,
+         {{"type", type}, {"nearest", nearest.empty() ? "@class.none-near" : nearest}});
   }
 
   void check_betas() {
@@ -152,9 +193,14 @@ class OptimizerRules {
     if (!type) return;
     const auto found = std::find_if(schedulers.begin(), schedulers.end(),
                                     [&](const Scheduler& each) { return each.type == *type; });
-    if (found == schedulers.end())
-      return tell("scheduler-must-be-torchs", Severity::warning, "scheduler.type",
-                  {{"type", *type}});
+    const bool is_torchs = std::find(torch_schedulers.begin(), torch_schedulers.end(), *type) !=
+                           torch_schedulers.end();
+    if (found == schedulers.end() && is_torchs) return;
+    if (found == schedulers.end()) {
+      std::vector<std::string> names(torch_schedulers.begin(), torch_schedulers.end());
+      for (const Scheduler& each : schedulers) names.emplace_back(each.type);
+      return tell_no_class("scheduler-must-be-torchs", "scheduler.type", *type, names);
+    }
     const Value* params = scheduler.find("params");
     if (params == nullptr)
       return tell("scheduler-without-params", Severity::error, "scheduler.params",

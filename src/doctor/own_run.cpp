@@ -100,6 +100,15 @@ class ConfigAsRun {
   OwnRun words_;
 };
 
+/// A config that no file holds, as changes.
+void add_leaves(const Value& value, const std::string& path, std::vector<std::string>& changes) {
+  if (value.kind != spec::ValueKind::mapping)
+    return changes.push_back(fmt::format(
+        "{}={}", path, value.kind == spec::ValueKind::boolean ? spec::shown(value) : value.text));
+  for (const spec::Entry& entry : value.entries)
+    add_leaves(entry.value, path + "." + entry.key, changes);
+}
+
 }  // namespace
 
 std::optional<OwnRun> own_run(const Question& question, const Inputs& inputs) {
@@ -127,6 +136,8 @@ std::optional<OwnRun> own_run(const Question& question, const Inputs& inputs) {
   fill("template", "empty");
   if (inputs.deepspeed && inputs.deepspeed->path != words.file)
     words.changes.push_back(fmt::format("deepspeed={}", inputs.deepspeed->path));
+  else if (!inputs.run && inputs.accelerate && inputs.accelerate->path == words.file)
+    add_leaves(inputs.deepspeed->root, "deepspeed", words.changes);
   else if (!inputs.run)
     words.changes.push_back(fmt::format("deepspeed={}", words.file.string()));
   words.changes.insert(words.changes.end(), question.changes.begin(), question.changes.end());

@@ -124,7 +124,68 @@ std::string number(const std::optional<std::int64_t>& value) {
   return value ? fmt::format("{}", *value) : "> 2^63";
 }
 
+/// DeepSpeed's own check of the three sizes. The Trainer and accelerate fill in "auto"; of keys that are left out accelerate
+/// adds gradient_accumulation_steps alone, as 1.
+void check_equation(const Inputs& inputs, const Batch& batch, const std::vector<Slot>& counts,
+                    std::vector<Finding>& findings) {
+  const Value& root = inputs.deepspeed->root;
+  if (truth_at(root, "elasticity.enabled").value_or(false)) return;  // it gives all three
+  const auto is_there = [&](std::string_view key) {
+    const Value* value = value_at(root, key);
+    return value != nullptr && value->kind != spec::ValueKind::null;
+  };
+  if (!is_there("train_batch_size") && !is_there("train_micro_batch_size_per_gpu")) {
+    findings.push_back(
+        finding(inputs, "batch-is-missing", Severity::error, "train_batch_size", {}));
+    return;
+  }
+  const std::int64_t ranks = inputs.ranks.count;
+  const auto run = inputs.run ? std::optional(run_facts(inputs.run->root)) : std::nullopt;
+  const bool is_put = (run || inputs.accelerate) && steps_are_left_out(root);
+  const auto tell = [&](std::string_view id, Severity severity, std::vector<Slot> slots) {
+    slots.insert(slots.end(), counts.begin(), counts.end());
+    findings.push_back(finding(inputs, id, severity, "train_batch_size", std::move(slots)));
+  };
+  const auto steps = is_put ? std::optional<std::int64_t>(1) : batch.steps;
+  if (batch.train && batch.micro && steps) {
+    const auto product = product_of(*batch.micro, *steps, ranks);
+    if (product != *batch.train)
+      tell(is_put ? "batch-equation-with-one-step" : "batch-equation", Severity::error,
+           {{"value", number(*batch.train)},
+            {"micro", number(*batch.micro)},
+            {"steps", number(*steps)},
+            {"product", number(product)}});
+  } else if (batch.train && steps && *steps > 0 && !is_there("train_micro_batch_size_per_gpu")) {
+    const std::int64_t micro = *batch.train / ranks / *steps;
+    const auto product = product_of(micro, *steps, ranks);
+    if (product != *batch.train)
+      tell("batch-micro-cannot-be-made", Severity::error,
+           {{"value", number(*batch.train)},
+            {"micro", number(micro)},
+            {"steps", number(*steps)},
+            {"product", number(product)}});
+  } else if (batch.train && !run) {
+    const std::int64_t micro = std::max<std::int64_t>(1, batch.micro.value_or(1));
+    const auto one = product_of(micro, 1, ranks);
+    if (!one || *batch.train % *one != 0)
+      tell("batch-no-multiple", Severity::error,
+           {{"value", number(*batch.train)}, {"micro", number(micro)}});
+  }
+  if (!run || !is_put || run->accumulation_steps == 1) return;
+  tell("accumulation-left-out", Severity::warning,
+       {{"file", inputs.deepspeed->file},
+        {"run_file", inputs.run->file},
+        {"micro", number(run->micro_batch)},
+        {"steps", number(run->accumulation_steps)},
+        {"product", number(product_of(run->micro_batch, 1, ranks))},
+        {"run_product", number(product_of(run->micro_batch, run->accumulation_steps, ranks))}});
+}
+
 }  // namespace
+
+bool steps_are_left_out(const Value& config) {
+  return value_at(config, "gradient_accumulation_steps") == nullptr;
+}
 
 ConfigBatch batch_of_config(const Value& config, std::int64_t ranks) {
   const Batch batch = batch_in(config);
@@ -179,28 +240,7 @@ void check_batch(const Inputs& inputs, std::vector<Finding>& findings) {
                         {"needed_steps", divides ? number(*batch.train / one) : std::string()}})));
     }
   }
-  // DeepSpeed's own check, of what the config itself gives.
-  const std::int64_t micro = batch.micro.value_or(run ? run->micro_batch : 0);
-  if (batch.train && batch.micro && batch.steps) {
-    const auto product = product_of(*batch.micro, *batch.steps, ranks);
-    if (product != *batch.train)
-      findings.push_back(finding(inputs, "batch-equation", Severity::error, "train_batch_size",
-                                 with({{"value", number(*batch.train)},
-                                       {"micro", number(micro)},
-                                       {"steps", number(*batch.steps)},
-                                       {"product", number(product)}})));
-  } else if (batch.train && !run &&
-             *batch.train % (std::max<std::int64_t>(1, micro) * ranks) != 0) {
-    findings.push_back(finding(inputs, "batch-no-multiple", Severity::error, "train_batch_size",
-                               with({{"value", number(*batch.train)},
-                                     {"micro", number(std::max<std::int64_t>(1, micro))}})));
-  }
-  const Value& root = inputs.deepspeed->root;
-  const bool nothing = value_at(root, "train_batch_size") == nullptr &&
-                       value_at(root, "train_micro_batch_size_per_gpu") == nullptr;
-  if (nothing && !run && !truth_at(root, "elasticity.enabled").value_or(false))
-    findings.push_back(
-        finding(inputs, "batch-is-missing", Severity::error, "train_batch_size", {}));
+  check_equation(inputs, batch, counts, findings);
 }
 
 void check_against_run_file(const Inputs& inputs, std::vector<Finding>& findings) {

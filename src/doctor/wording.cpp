@@ -204,10 +204,10 @@ const Wording& wording_of(const Finding& finding) {
 }  // namespace
 
 std::vector<std::span<const Wording>> all_wordings() {
-  return {key_wordings(),       config_wordings(),     run_wordings(),           memory_wordings(),
-          advice_wordings(),    run_advice_wordings(), method_advice_wordings(), log_wordings(),
-          folder_wordings(),    disk_wordings(),       summary_wordings(),       value_wordings(),
-          checkpoint_wordings()};
+  return {batch_wordings(),  key_wordings(),       config_wordings(),     run_wordings(),
+          memory_wordings(), advice_wordings(),    run_advice_wordings(), method_advice_wordings(),
+          log_wordings(),    folder_wordings(),    disk_wordings(),       summary_wordings(),
+          value_wordings(),  checkpoint_wordings()};
 }
 
 std::vector<std::span<const Phrase>> all_phrases() {

@@ -34,6 +34,7 @@ struct Phrase {
 // The tables, by subject.
 std::span<const Wording> key_wordings();
 std::span<const Wording> config_wordings();
+std::span<const Wording> batch_wordings();
 std::span<const Wording> run_wordings();
 std::span<const Wording> memory_wordings();
 std::span<const Wording> advice_wordings();

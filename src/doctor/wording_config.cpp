@@ -24,64 +24,13 @@ constexpr std::array wordings = {
          "没有写 `{key}`，DeepSpeed 取自己的默认值 {value}，而 `{run_key}` 为 "
          "{run_value}（{run_file}）；没有人会比较两者"},
         {"write \"auto\"", "请写 \"auto\""}},
-    Wording{
-        "accumulation-differs",
-        {"gradient_accumulation_steps is {value} in {file} and {run_value} in {run_file}: on "
-         "{ranks} "
-         "ranks ({source}) the one gives {micro} x {value} x {ranks} = {product}, the other "
-         "{micro} x "
-         "{run_value} x {ranks} = {run_product}; the HF Trainer stops with a ValueError",
-         "gradient_accumulation_steps 在 {file} 为 {value}，在 {run_file} 为 {run_value}：{ranks} "
-         "个 "
-         "rank（{source}）时，前者给出 {micro} x {value} x {ranks} = {product}，后者给出 {micro} x "
-         "{run_value} x {ranks} = {run_product}；HF Trainer 以 ValueError 停止"},
-        {"write \"auto\", or the same value in both", "请写 \"auto\"，或让两处一致"}},
-    Wording{"batch-differs-from-run",
-            {"train_batch_size is {value} ({file}), while {run_file} gives {micro} x {steps} x "
-             "{ranks} = "
-             "{product} on {ranks} ranks ({source}): the HF Trainer stops with a ValueError",
-             "train_batch_size 为 {value}（{file}），而 {run_file} 在 {ranks} 个 "
-             "rank（{source}）时给出 "
-             "{micro} x {steps} x {ranks} = {product}：HF Trainer 以 ValueError 停止"},
-            {"write \"auto\"; or gradient_accumulation_steps {needed_steps}, which makes {value}",
-             "请写 \"auto\"；或把 gradient_accumulation_steps 设为 {needed_steps}，即得 {value}"}},
-    Wording{"batch-cannot-be-made",
-            {"train_batch_size is {value} ({file}), while {run_file} gives {micro} x {steps} x "
-             "{ranks} = "
-             "{product} on {ranks} ranks ({source}); no accumulation makes {value}: the HF Trainer "
-             "stops "
-             "with a ValueError",
-             "train_batch_size 为 {value}（{file}），而 {run_file} 在 {ranks} 个 "
-             "rank（{source}）时给出 "
-             "{micro} x {steps} x {ranks} = {product}；任何累积步数都得不到 {value}：HF Trainer 以 "
-             "ValueError 停止"},
-            {"write \"auto\"", "请写 \"auto\""}},
-    Wording{"batch-equation",
-            {"train_batch_size {value} is not train_micro_batch_size_per_gpu {micro} x "
-             "gradient_accumulation_steps {steps} x {ranks} ranks ({source}) = {product}: "
-             "DeepSpeed stops "
-             "with an AssertionError",
-             "train_batch_size {value} 不等于 train_micro_batch_size_per_gpu {micro} x "
-             "gradient_accumulation_steps {steps} x {ranks} 个 rank（{source}）= "
-             "{product}：DeepSpeed 以 "
-             "AssertionError 停止"},
-            {"leave one of the three out: DeepSpeed works it out",
-             "三个中省略一个，DeepSpeed 会自行计算"}},
-    Wording{
-        "batch-no-multiple",
-        {"train_batch_size {value} is no multiple of {micro} x {ranks} ranks ({source}): DeepSpeed "
-         "stops with an AssertionError",
-         "train_batch_size {value} 不是 {micro} x {ranks} 个 rank（{source}）的倍数：DeepSpeed 以 "
-         "AssertionError 停止"},
-        {"give a multiple", "请给出倍数"}},
-    Wording{"batch-is-missing",
-            {"neither train_batch_size nor train_micro_batch_size_per_gpu is given: DeepSpeed "
-             "stops with "
-             "an AssertionError",
-             "train_batch_size 和 train_micro_batch_size_per_gpu 都没有给出：DeepSpeed 以 "
-             "AssertionError "
-             "停止"},
-            {"give one of the two", "请给出其中一个"}},
+    Wording{"zero-is-missing",
+            {"there is no zero_optimization: accelerate stops with a ValueError (Please specify "
+             "the ZeRO "
+             "optimization config in the DeepSpeed config)",
+             "没有 zero_optimization：accelerate 以 ValueError 停止"},
+            {"give zero_optimization.stage: 0, 1, 2 or 3",
+             "请给出 zero_optimization.stage：0、1、2 或 3"}},
     Wording{"warmup-becomes-zero",
             {"warmup_num_steps is \"auto\" and {run_file} has no warm-up, so it becomes 0: "
              "DeepSpeed since "
@@ -218,12 +167,13 @@ constexpr std::array wordings = {
             {"the optimizer section has no type", "optimizer 部分没有 type"},
             {"write \"type\": \"AdamW\"", "请写 \"type\": \"AdamW\""}},
     Wording{"optimizer-must-be-torchs",
-            {"optimizer `{type}` is none of DeepSpeed's: it must be the exact name of a class of "
-             "torch.optim, else DeepSpeed stops with an AssertionError",
-             "优化器 `{type}` 不是 DeepSpeed 自带的：它必须与 torch.optim 的类名完全一致，否则 "
-             "DeepSpeed "
-             "以 AssertionError 停止"},
-            {"AdamW is one of DeepSpeed's", "AdamW 是 DeepSpeed 自带的"}},
+            {"optimizer `{type}` is none of DeepSpeed's 12, and torch.optim (2.9) has no class of "
+             "exactly this name: DeepSpeed stops with an AssertionError",
+             "优化器 `{type}` 不在 DeepSpeed 自带的 12 "
+             "个之内，torch.optim（2.9）也没有与此名完全一致的类："
+             "DeepSpeed 以 AssertionError 停止"},
+            {"the nearest name is {nearest}; AdamW is one of DeepSpeed's",
+             "最接近的名字是 {nearest}；AdamW 是 DeepSpeed 自带的"}},
     Wording{
         "optimizer-untested",
         {"ZeRO refuses optimizer `{type}` with an AssertionError unless "
@@ -248,11 +198,12 @@ constexpr std::array wordings = {
             {"remove it, or set torch_adam: true", "删除它，或设 torch_adam: true"}},
     Wording{
         "scheduler-must-be-torchs",
-        {"scheduler `{type}` is none of DeepSpeed's five: it must be the exact name of a class of "
-         "torch.optim.lr_scheduler",
-         "调度器 `{type}` 不在 DeepSpeed 的五个之内：它必须与 torch.optim.lr_scheduler "
-         "的类名完全一致"},
-        {}},
+        {"scheduler `{type}` is none of DeepSpeed's 5, and torch.optim.lr_scheduler (2.9) has no "
+         "class of exactly this name: DeepSpeed stops with an AssertionError",
+         "调度器 `{type}` 不在 DeepSpeed 的 5 "
+         "个之内，torch.optim.lr_scheduler（2.9）也没有与此名完全"
+         "一致的类：DeepSpeed 以 AssertionError 停止"},
+        {"the nearest name is {nearest}", "最接近的名字是 {nearest}"}},
     Wording{"scheduler-without-params",
             {"scheduler `{type}` without params: DeepSpeed stops with a TypeError",
              "调度器 `{type}` 缺少 params：DeepSpeed 以 TypeError 停止"},
@@ -384,6 +335,15 @@ constexpr std::array wordings = {
     Wording{"accelerate-key-unknown",
             {"unknown key `{key}`: {does}", "未知键 `{key}`：{does}"},
             {"remove it", "删除它"}},
+    Wording{
+        "accelerate-makes-the-config",
+        {"DeepSpeed's settings here are those that accelerate launch makes of deepspeed_config: "
+         "stage {stage}, optimizer on {optimizer}, parameters on {param}; underkeel does not "
+         "read them",
+         "此处 DeepSpeed 的设置由 accelerate launch 根据 deepspeed_config 生成：stage "
+         "{stage}，优化器卸载到 "
+         "{optimizer}，参数卸载到 {param}；underkeel 不读取它们"},
+        {}},
     Wording{"accelerate-keys-beside-file",
             {"beside deepspeed_config_file these keys are refused with a ValueError: {keys}",
              "与 deepspeed_config_file 同时出现时，这些键会以 ValueError 被拒绝：{keys}"},
@@ -392,13 +352,6 @@ constexpr std::array wordings = {
             {"distributed_type is {type}: deepspeed_config is passed over",
              "distributed_type 为 {type}：deepspeed_config 不起作用"},
             {"distributed_type: DEEPSPEED", "distributed_type: DEEPSPEED"}},
-    Wording{
-        "batch-on-other-ranks",
-        {"the global batch is {micro} x {steps} x {ranks} ranks = {global}; it stays so on other "
-         "ranks with this gradient_accumulation_steps (ranks: steps): {others}",
-         "全局批大小为 {micro} x {steps} x {ranks} 个 rank = {global}；换用其他 rank "
-         "数时，保持不变的 gradient_accumulation_steps（rank 数: 步数）：{others}"},
-        {}},
     Wording{"underkeel-host",
             {"host memory of a node: {host} while loading, in steps, during and after a save and "
              "on a resume alike: {arenas} of arenas, taken before the weights are read and kept to "

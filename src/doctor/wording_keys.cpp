@@ -420,6 +420,7 @@ constexpr std::array shared_phrases = {
     Phrase{"unread.tokenizer", {"the tokenizer is not here", "这里没有分词器"}},
     Phrase{"unread.folder", {"their folder is not here:", "它们的文件夹不在这里："}},
     Phrase{"unread.scratch", {"no folder can be made in", "无法在此创建文件夹："}},
+    Phrase{"class.none-near", {"none of them", "没有"}},
     Phrase{"model.name-folder", {"name a folder that is there", "写一个存在的文件夹"}},
     Phrase{"model.here", {"here", "在此"}},
     Phrase{"model.of-7b",

@@ -175,5 +175,65 @@ TEST(Accelerate, ItsMachinesAreNodesOfTheMachineThatIsDescribed) {
   EXPECT_FALSE(found(of_many, "more-ranks-than-gpus").empty());
 }
 
+TEST(Accelerate, RefusesItsPrecisionBesideADeepspeedFile) {
+  const std::string file = "deepspeed_config:\n  deepspeed_config_file: ds.json\n";
+  for (const char* mode : {"bf16", "'no'", "no"})
+    EXPECT_THAT(
+        says(of(head + file + "mixed_precision: " + mode + "\n"), "accelerate-keys-beside-file"),
+        HasSubstr("ValueError: mixed_precision"))
+        << mode;
+  for (const char* more : {"", "mixed_precision:\n"})
+    EXPECT_TRUE(found(of(head + file + more), "accelerate-keys-beside-file").empty()) << more;
+}
+
+TEST(Accelerate, MakesTheConfigOfARunThatNamesNone) {
+  const std::string plugin =
+      "mixed_precision: bf16\ndeepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n"
+      "  zero3_save_16bit_model: true\n";
+  const std::string run =
+      "stage: sft\nfinetuning_type: full\nbf16: true\nper_device_train_batch_size: 1\n"
+      "gradient_accumulation_steps: 2\n";
+  const auto ask = [&](const std::string& accelerate, const std::string& config,
+                       const std::string& yaml) {
+    Files files;
+    files.write("model.json", model_json(llama_8b));
+    files.write("hardware.json", R"({"gpus_per_node": 2, "gpu_mem_gib": 80, "host_ram_gib": 512})");
+    if (!accelerate.empty()) files.write("accelerate.yaml", accelerate);
+    if (!config.empty()) files.write("ds_config.json", config);
+    if (!yaml.empty()) files.write("train.yaml", yaml);
+    return files.diagnose();
+  };
+  const std::string config =
+      R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+          "gradient_accumulation_steps": "auto", "bf16": {"enabled": true}, "zero_optimization":
+          {"stage": 3, "offload_optimizer": {"device": "cpu"},
+           "stage3_gather_16bit_weights_on_model_save": true}})";
+
+  const Diagnosis made = ask(head + plugin, "", run);
+  const Diagnosis given = ask("", config, run);
+  EXPECT_THAT(says(made, "accelerate-makes-the-config"),
+              HasSubstr("stage 3, optimizer on cpu, parameters on none"));
+  EXPECT_TRUE(found(made, "no-deepspeed-config").empty());
+  EXPECT_EQ(made.deepspeed.verdict, given.deepspeed.verdict) << messages(made);
+  EXPECT_EQ(says(made, "deepspeed-fits"), says(given, "deepspeed-fits"));
+
+  // A question by itself, too.
+  const Diagnosis alone = ask(head + plugin, "", "");
+  EXPECT_TRUE(alone.is_of_run);
+  EXPECT_EQ(alone.deepspeed.verdict, Verdict::runs) << messages(alone);
+
+  // What the Trainer compares is compared, and what is no setting stops.
+  EXPECT_EQ(found(ask(head + plugin + "  gradient_accumulation_steps: 4\n", "", run),
+                  "accumulation-differs")
+                .size(),
+            1u);
+  EXPECT_TRUE(found(ask("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\n"
+                        "num_processes: 2\n" +
+                            plugin,
+                        "", run),
+                    "accelerate-makes-the-config")
+                  .empty());
+}
+
 }  // namespace
 }  // namespace underkeel::doctor

@@ -17,8 +17,9 @@ std::string run_text(std::string_view more) {
 }
 
 std::string config_text(std::string_view zero, std::string_view more = "") {
-  return fmt::format(R"({{{} "bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})", more,
-                     zero);
+  return fmt::format(
+      R"({{{} "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})",
+      more, zero);
 }
 
 std::vector<Alternative> rows_of(const Diagnosis& diagnosis, Engine engine) {
@@ -162,10 +163,16 @@ TEST(Changes, OfTheConfigHoldForBothEngines) {
   // A key of the run file with dots, and a config that stands in the run file.
   EXPECT_EQ(bytes(ask(stage_2, {}, run + "deepspeed.zero_optimization.stage: 3\n")),
             bytes(ask(stage_3, {}, run)));
-  EXPECT_EQ(bytes(ask("", {change}, run + "deepspeed: {\"zero_optimization\": {\"stage\": 2}}\n")),
-            bytes(ask("", {}, run + "deepspeed: {\"zero_optimization\": {\"stage\": 3}}\n")));
+  EXPECT_EQ(bytes(ask("", {change},
+                      run + "deepspeed: {\"train_batch_size\": \"auto\", \"zero_optimization\": "
+                            "{\"stage\": 2}}\n")),
+            bytes(ask("", {},
+                      run + "deepspeed: {\"train_batch_size\": \"auto\", \"zero_optimization\": "
+                            "{\"stage\": 3}}\n")));
   EXPECT_EQ(bytes(ask("", {change}, run)),
-            bytes(ask("", {}, run + "deepspeed: {\"zero_optimization\": {\"stage\": 3}}\n")));
+            bytes(ask("", {},
+                      run + "deepspeed: {\"train_batch_size\": \"auto\", \"zero_optimization\": "
+                            "{\"stage\": 3}}\n")));
   // Its keys are checked too.
   const auto misspelt =
       found(ask(stage_2, {"deepspeed.zero_optimization.stag=3"}, run), "key-misspelt");

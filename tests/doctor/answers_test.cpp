@@ -57,9 +57,12 @@ TEST(Answers, OfABitWidthThatIsNotThere) {
     Files files;
     files.write("model.json", model_json(llama_7b));
     files.write("train.yaml", fmt::format("{}quantization_bit: {}\n", run_of_adapters, bits));
-    files.write("ds_config.json", fmt::format(R"({{"bf16": {{"enabled": true}},
+    files.write(
+        "ds_config.json",
+        fmt::format(
+            R"({{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {{"enabled": true}},
         "zero_optimization": {{"stage": {}}}}})",
-                                              stage));
+            stage));
     files.write("hardware.json", R"({"gpus_per_node": 2, "gpu_mem_gib": 80, "host_ram_gib": 256})");
 
     const Diagnosis diagnosis = files.diagnose();
@@ -98,8 +101,11 @@ TEST(Answers, ToADiskThatIsTooSmallFitIt) {
     for (const int free_gib : {100, 120, 250}) {
       Files files;
       files.write("model.json", model_json(llama_7b));
-      files.write("ds_config.json",
-                  fmt::format(R"({{"bf16": {{"enabled": true}}, "zero_optimization": {}}})", zero));
+      files.write(
+          "ds_config.json",
+          fmt::format(
+              R"({{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {{"enabled": true}}, "zero_optimization": {}}})",
+              zero));
       files.write("train.yaml", std::string(run_in_full) +
                                     "save_steps: 2\nmax_steps: 20\n"
                                     "save_total_limit: 3\n");
@@ -157,7 +163,9 @@ TEST(Answers, OfMicsAreCertainWhereTheLeastIsTooMuch) {
        {std::pair{8, Verdict::fails}, std::pair{180, Verdict::unknown}}) {
     Files files;
     files.write("model.json", model_json(llama_33b));
-    files.write("ds_config.json", R"({"bf16": {"enabled": true},
+    files.write(
+        "ds_config.json",
+        R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {"enabled": true},
         "zero_optimization": {"stage": 3, "mics_shard_size": 4}})");
     files.write("train.yaml", run_in_full);
     files.write(
@@ -173,8 +181,11 @@ TEST(Answers, OfOurHostMemoryAreTheSameInEveryPhase) {
   const auto ask = [](std::string_view run, std::string_view zero) {
     Files files;
     files.write("model.json", model_json(llama_7b));
-    files.write("ds_config.json",
-                fmt::format(R"({{"bf16": {{"enabled": true}}, "zero_optimization": {}}})", zero));
+    files.write(
+        "ds_config.json",
+        fmt::format(
+            R"({{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {{"enabled": true}}, "zero_optimization": {}}})",
+            zero));
     files.write("train.yaml", run);
     files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 512})");
     return files.diagnose();

@@ -23,7 +23,7 @@ TEST(ChineseLists, OfAFindingHaveChineseMarks) {
               "stage: sft\nfinetuning_type: full\nbf16: true\ndataset: d\n"
               "per_device_train_batch_size: 4\ngradient_accumulation_steps: 4\n");
   files.write("ds_config.json", R"({"train_micro_batch_size_per_gpu": "auto",
-    "zero_optimization": {"stage": 4, "offload_param": {"device": "disk"}}})");
+    "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 4, "offload_param": {"device": "disk"}}})");
   files.write("hardware.yaml", "gpus_per_node: 4\ngpu_mem_gib: 80\nhost_ram_gib: 900\n");
 
   const Diagnosis diagnosis = files.diagnose();

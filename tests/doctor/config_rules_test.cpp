@@ -95,8 +95,14 @@ TEST(ConfigRules, ExplainTheOptimizerAndTheScheduler) {
   constexpr auto warning = Severity::warning;
   const RuleExample examples[] = {
       {"{" BATCH R"("optimizer": {"params": {}}})", "optimizer-without-type", error, "AdamW"},
-      {"{" BATCH R"("optimizer": {"type": "AdamX"}})", "optimizer-must-be-torchs", warning,
-       "torch.optim"},
+      {"{" BATCH R"("optimizer": {"type": "AdamX"}})", "optimizer-must-be-torchs", error,
+       "the nearest name is"},
+      {"{" BATCH R"("optimizer": {"type": "sgd"}, "zero_optimization": {"stage": 2}})",
+       "optimizer-must-be-torchs", error, "the nearest name is SGD"},
+      {"{" BATCH R"("optimizer": {"type": "rmsprop"}})", "optimizer-must-be-torchs", error,
+       "the nearest name is RMSprop"},
+      {"{" BATCH R"("scheduler": {"type": "warmuplr", "params": {}}})", "scheduler-must-be-torchs",
+       error, "the nearest name is WarmupLR"},
       {"{" BATCH R"("optimizer": {"type": "Lamb"}, "zero_optimization": {"stage": 1}})",
        "optimizer-untested", error, "zero_allow_untested_optimizer: true"},
       {"{" BATCH R"("optimizer": {"type": "Adam"}})", "adam-is-adamw", Severity::info, "decoupled"},
@@ -105,7 +111,7 @@ TEST(ConfigRules, ExplainTheOptimizerAndTheScheduler) {
       {"{" BATCH R"("optimizer": {"type": "Adam", "params": {"amsgrad": true}}})",
        "amsgrad-refused", error, "FusedAdam"},
       {"{" BATCH R"("scheduler": {"type": "Cosine", "params": {}}})", "scheduler-must-be-torchs",
-       warning, "Cosine"},
+       error, "Cosine"},
       {"{" BATCH R"("scheduler": {"type": "WarmupLR"}})", "scheduler-without-params", error,
        "TypeError"},
       {"{" BATCH R"("scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 9}}})",
@@ -233,6 +239,109 @@ TEST(ConfigRules, KnowThatLlamaFactoryRefusesPureBf16AtStage3) {
   files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
 
   EXPECT_EQ(found(files.diagnose(), "pure-bf16-at-stage-3").size(), 1u);
+}
+
+TEST(ConfigRules, TakeAnExactNameOfTorchsAndNoAdviceThatLeadsIntoAStop) {
+  Files exact;
+  exact.write("ds_config.json",
+              "{" BATCH R"("optimizer": {"type": "SGD"}, "zero_optimization": {"stage": 2},
+              "zero_allow_untested_optimizer": true, "scheduler": {"type": "StepLR"}})");
+  for (const char* id : {"optimizer-must-be-torchs", "scheduler-must-be-torchs"})
+    EXPECT_TRUE(found(exact.diagnose(), id).empty()) << id;
+
+  Files lower;
+  lower.write("ds_config.json",
+              "{" BATCH R"("optimizer": {"type": "sgd"}, "zero_optimization": {"stage": 2}})");
+  EXPECT_TRUE(found(lower.diagnose(), "optimizer-untested").empty());
+}
+
+TEST(ConfigRules, CountAsDeepspeedDoesWhatNobodyFillsIn) {
+  struct Row {
+    const char* json;
+    const char* id;  // "": none of them
+    const char* says;
+    bool has_run;
+  };
+  const Row rows[] = {
+      {R"("bf16": {"enabled": "auto"})", "batch-is-missing", "not a key that is left out", true},
+      {R"("gradient_accumulation_steps": 4)", "batch-is-missing", "AssertionError", true},
+      {R"("gradient_accumulation_steps": 3)", "batch-is-missing", "AssertionError", false},
+      {R"("train_batch_size": null)", "batch-is-missing", "AssertionError", true},
+      {R"("train_batch_size": 10, "gradient_accumulation_steps": 3)", "batch-micro-cannot-be-made",
+       "1 x 3 x 2 = 6 is not 10", false},
+      {R"("train_batch_size": 12, "gradient_accumulation_steps": 3)", "", "", false},
+      {R"("train_batch_size": 16, "train_micro_batch_size_per_gpu": 2)",
+       "batch-equation-with-one-step", "2 x 1 x 2 ranks (--ranks) = 4", true},
+      {R"("train_batch_size": 16, "train_micro_batch_size_per_gpu": 2)", "", "", false},
+      {R"("train_micro_batch_size_per_gpu": 2)", "accumulation-left-out",
+       "2 x 1 x 2 ranks (--ranks) = 4, not 16", true},
+      {R"("train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto")", "", "",
+       true},
+      {R"("elasticity": {"enabled": true})", "", "", true},
+  };
+  for (const Row& row : rows) {
+    Files files;
+    files.write("ds_config.json",
+                std::string(R"({"zero_optimization": {"stage": 2}, )") + row.json + "}");
+    if (row.has_run)
+      files.write("train.yaml",
+                  "stage: sft\nfinetuning_type: full\nbf16: true\nper_device_train_batch_size: 2\n"
+                  "gradient_accumulation_steps: 4\n");
+    files.question.ranks = 2;
+
+    const Diagnosis diagnosis = files.diagnose();
+
+    for (const char* id : {"batch-is-missing", "batch-micro-cannot-be-made",
+                           "batch-equation-with-one-step", "accumulation-left-out"})
+      EXPECT_EQ(found(diagnosis, id).size(), std::string_view(row.id) == id ? 1u : 0u)
+          << row.json << id << ids_of(diagnosis, Engine::deepspeed);
+    if (*row.id != 0) {
+      EXPECT_NE(says(diagnosis, row.id).find(row.says), std::string::npos)
+          << says(diagnosis, row.id);
+    }
+  }
+}
+
+TEST(ConfigRules, AskForZeroWhereAccelerateReadsTheConfig) {
+  const std::string config = R"({"train_batch_size": "auto", "bf16": {"enabled": "auto"}})";
+  Files alone;
+  alone.write("ds_config.json", config);
+  EXPECT_TRUE(found(alone.diagnose(), "zero-is-missing").empty());
+
+  Files beside;
+  beside.write("ds_config.json", config);
+  beside.write("train.yaml", "stage: sft\nfinetuning_type: full\nbf16: true\n");
+  const Diagnosis diagnosis = beside.diagnose();
+  EXPECT_NE(says(diagnosis, "zero-is-missing").find("ValueError"), std::string::npos);
+  EXPECT_EQ(diagnosis.deepspeed.verdict, Verdict::fails);
+}
+
+TEST(ConfigRules, TellOfASectionThatIsAWordOnce) {
+  Files files;
+  files.write("ds_config.json",
+              "{" BATCH R"("zero_optimization": {"stage": 2, "offload_optimizer": "cpu"}})");
+
+  const Diagnosis diagnosis = files.diagnose();
+
+  EXPECT_EQ(found(diagnosis, "value-wrong-type").size(), 1u);
+  EXPECT_TRUE(found(diagnosis, "offload-without-device").empty());
+}
+
+TEST(ConfigRules, TakeWholeFloatsAsPydanticDoes) {
+  for (const auto& [value, is_taken] :
+       {std::pair{"1e16", true}, {"1e17", true}, {"9e18", true}, {"1e19", false}, {"1.5", false}}) {
+    Files files;
+    files.write("ds_config.json",
+                "{" BATCH "\"zero_optimization\": {\"stage\": 3, \"sub_group_size\": " +
+                    std::string(value) + ", \"stage3_max_live_parameters\": " + value + "}}");
+    EXPECT_EQ(found(files.diagnose(), "value-wrong-type").size(), is_taken ? 0u : 2u) << value;
+  }
+}
+
+TEST(ConfigRules, NameTheKeyThatDiffersInItsCaseAlone) {
+  Files files;
+  files.write("ds_config.json", "{" BATCH R"("BF16": {"enabled": true}})");
+  EXPECT_NE(says(files.diagnose(), "key-misspelt").find("`bf16`"), std::string::npos);
 }
 
 }  // namespace

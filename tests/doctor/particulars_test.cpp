@@ -23,7 +23,9 @@ Diagnosis diagnosis_of(const RunFiles& run) {
   if (!run.zero.empty())
     files.write(
         "ds_config.json",
-        fmt::format(R"({{"bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})", run.zero));
+        fmt::format(
+            R"({{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})",
+            run.zero));
   files.write("train.yaml",
               "stage: sft\ndo_train: true\ndataset: data\nbf16: true\n"
               "per_device_train_batch_size: 2\ncutoff_len: 256\n" +
@@ -84,7 +86,9 @@ TEST(Disk, KeepsTheBestCheckpointAsTheTrainerDoes) {
 TEST(Disk, HoldsTheExportAfterTheRunBesideWhatStaysThere) {
   Files files;
   files.write("model.json", model_json(llama_7b));
-  files.write("ds_config.json", R"({"zero_optimization": {"stage": 3}})");
+  files.write(
+      "ds_config.json",
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 3}})");
   files.write("train.yaml", full_8_steps + "save_only_model: true\n");
   files.write("export.yaml", "finetuning_type: full\nexport_dir: out\nexport_size: 5\n");
   const auto with_free = [&](int free_gib) {
@@ -165,8 +169,9 @@ TEST(QuantisedBase, IsNoNewsWhereNothingIsSplit) {
 TEST(Logits, OfAllSamplesEndTheRunWhereTheyStayRaw) {
   Files files;
   files.write("model.json", model_json({50432, 4096, 32, 11008, 32, 32}));
-  files.write("ds_config.json",
-              R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
+  files.write(
+      "ds_config.json",
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
   files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 894})");
   files.write("data-shape.json", R"({"eval": {"samples": 15000, "tokens": 512}})");
   const auto of_run = [&](const std::string& more) {
@@ -229,8 +234,9 @@ TEST(Logits, OfAMetricAreCountedFromTheDataThatWereRead) {
 TEST(Bf16, IsAdvisedWhereTheMachineIsKnownToHaveIt) {
   Files files;
   files.write("model.json", model_json(llama_7b));
-  files.write("ds_config.json",
-              R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
+  files.write(
+      "ds_config.json",
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "fp16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
   files.write("train.yaml", "finetuning_type: full\nfp16: true\ndataset: data\n");
   files.write("hardware.json", R"({"gpus_per_node": 8, "gpu_mem_gib": 80, "host_ram_gib": 512})");
   expect_parts(says(files.diagnose(), "bf16-weights-in-fp16"),
@@ -265,7 +271,9 @@ TEST(Verdict, NamesTermsOfTheRangeBesideThem) {
   constexpr Shape model_600m = {50257, 1280, 24, 4096, 20, 20, 0, false, true};
   Files files;
   files.write("model.json", model_json(model_600m));
-  files.write("ds_config.json", R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2,
+  files.write(
+      "ds_config.json",
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {"enabled": true}, "zero_optimization": {"stage": 2,
     "offload_optimizer": {"device": "cpu", "pin_memory": true}}})");
   files.write("train.yaml",
               "finetuning_type: full\nbf16: true\ncutoff_len: 256\n"

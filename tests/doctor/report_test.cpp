@@ -36,7 +36,9 @@ TEST(Report, HasTheShapeThatOtherProgramsRead) {
 TEST(Report, HasTheFiguresOfTheSentences) {
   Files files;
   files.write("model.json", model_json(llama_33b));
-  files.write("ds_config.json", R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
+  files.write(
+      "ds_config.json",
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
     "offload_optimizer": {"device": "cpu", "pin_memory": true},
     "offload_param": {"device": "cpu", "pin_memory": true}}})");
   files.write("train.yaml", "finetuning_type: full\nbf16: true\ncutoff_len: 256\n");
@@ -116,8 +118,9 @@ TEST(Report, ShowsSizesOfFiveSettingsWhereNoMachineIsKnown) {
   files.write("config.json", model_json(llama_7b));
   files.write("run.yaml",
               "stage: sft\nbf16: true\nfinetuning_type: full\nper_device_train_batch_size: 8\n");
-  files.write("ds_config.json",
-              R"({"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}})");
+  files.write(
+      "ds_config.json",
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}})");
   files.question.ranks = 8;
 
   const std::string text = to_text(files.diagnose(), Language::english);
