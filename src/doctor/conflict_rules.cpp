@@ -182,7 +182,8 @@ class Conflicts {
   void check_accelerate_config() {
     const Document& accelerate = *inputs_.accelerate;
     const auto named = text_at(accelerate.root, "deepspeed_config.deepspeed_config_file");
-    if (inputs_.deepspeed) {
+    const bool is_made_of_it = inputs_.deepspeed && inputs_.deepspeed->file == accelerate.file;
+    if (inputs_.deepspeed && !is_made_of_it) {
       std::string differ = against_config(accelerate.root, inputs_.deepspeed->root);
       if (named && fs::path(*named).filename().string() != inputs_.deepspeed->file)
         differ = fmt::format("deepspeed_config_file: {} / {}{}{}", *named, inputs_.deepspeed->file,

@@ -171,7 +171,9 @@ void check_equation(const Inputs& inputs, const Batch& batch, const std::vector<
       tell("batch-no-multiple", Severity::error,
            {{"value", number(*batch.train)}, {"micro", number(micro)}});
   }
-  if (!run || !is_put || run->accumulation_steps == 1) return;
+  const bool stops =
+      is_put && batch.train && batch.micro && product_of(*batch.micro, 1, ranks) != *batch.train;
+  if (!run || !is_put || stops || run->accumulation_steps == 1) return;
   tell("accumulation-left-out", Severity::warning,
        {{"file", inputs.deepspeed->file},
         {"run_file", inputs.run->file},

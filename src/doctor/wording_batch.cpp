@@ -71,10 +71,11 @@ constexpr std::array wordings = {
          "请写 \"gradient_accumulation_steps\": \"auto\""}},
     Wording{
         "batch-micro-cannot-be-made",
-        {"a micro-batch of {micro} comes of train_batch_size {value} on {ranks} ranks ({source}) "
-         "with "
-         "gradient_accumulation_steps {steps}, and {micro} x {steps} x {ranks} = {product} is not "
-         "{value}: DeepSpeed stops with an AssertionError",
+        {"of train_batch_size {value}, on {ranks} ranks ({source}) with "
+         "gradient_accumulation_steps "
+         "{steps}, the micro-batch would be {micro}, and {micro} x {steps} x {ranks} = {product} "
+         "is "
+         "not {value}: DeepSpeed stops with an AssertionError",
          "train_batch_size {value} 除以 {ranks} 个 rank（{source}）和 gradient_accumulation_steps "
          "{steps} 得到微批 {micro}，而 {micro} x {steps} x {ranks} = {product} 不等于 {value}："
          "DeepSpeed 以 AssertionError 停止"},

@@ -214,6 +214,7 @@ TEST(Accelerate, MakesTheConfigOfARunThatNamesNone) {
   EXPECT_THAT(says(made, "accelerate-makes-the-config"),
               HasSubstr("stage 3, optimizer on cpu, parameters on none"));
   EXPECT_TRUE(found(made, "no-deepspeed-config").empty());
+  EXPECT_TRUE(found(made, "accelerate-differs").empty()) << messages(made);
   EXPECT_EQ(made.deepspeed.verdict, given.deepspeed.verdict) << messages(made);
   EXPECT_EQ(says(made, "deepspeed-fits"), says(given, "deepspeed-fits"));
 

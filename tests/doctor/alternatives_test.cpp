@@ -16,10 +16,11 @@ std::string run_text(std::string_view more) {
          std::string(more);
 }
 
-std::string config_text(std::string_view zero, std::string_view more = "") {
-  return fmt::format(
-      R"({{{} "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", "bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})",
-      more, zero);
+std::string config_text(std::string_view zero, std::string_view batch =
+                                                   R"("train_micro_batch_size_per_gpu": "auto",
+                                                      "gradient_accumulation_steps": "auto",)") {
+  return fmt::format(R"({{{} "bf16": {{"enabled": true}}, "zero_optimization": {{{}}}}})", batch,
+                     zero);
 }
 
 std::vector<Alternative> rows_of(const Diagnosis& diagnosis, Engine engine) {
