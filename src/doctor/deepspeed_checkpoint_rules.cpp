@@ -24,7 +24,7 @@ bool is_of_trainer(const std::string& folder) {
   return fs::exists(fs::path(folder) / "trainer_state.json", status);
 }
 
-std::string count_text(std::int64_t count) {
+std::string whole_text(std::int64_t count) {
   return fmt::format("{}", count);
 }
 
@@ -62,13 +62,13 @@ void check_deepspeed_checkpoint(const Inputs& inputs, const std::string& path,
   if (count == 0) return;  // stage 0: any number of ranks has the same
   if (wants_universal)
     return tell("checkpoint-not-universal", Severity::error, universal_key,
-                {{"count", count_text(count)}}, Engine::deepspeed);
+                {{"count", whole_text(count)}}, Engine::deepspeed);
   const bool is_known = !inputs.ranks.source.starts_with('@');
   if (!is_known || count == inputs.ranks.count)
-    return tell("checkpoint-whole", Severity::info, "", {{"count", count_text(count)}});
+    return tell("checkpoint-whole", Severity::info, "", {{"count", whole_text(count)}});
   tell("checkpoint-of-other-ranks", Severity::error, "",
-       {{"count", count_text(count)},
-        {"ranks", count_text(inputs.ranks.count)},
+       {{"count", whole_text(count)},
+        {"ranks", whole_text(inputs.ranks.count)},
         {"source", inputs.ranks.source}},
        Engine::deepspeed);
 }
@@ -83,7 +83,7 @@ void tell_ranks_of_resume(const Question& question, const Inputs& inputs, Diagno
       {.id = "resume-wants-as-many-ranks",
        .engine = Engine::deepspeed,
        .file = inputs.deepspeed->file,
-       .slots = {{"ranks", count_text(inputs.ranks.count)}, {"source", inputs.ranks.source}}});
+       .slots = {{"ranks", whole_text(inputs.ranks.count)}, {"source", inputs.ranks.source}}});
 }
 
 std::string resumed_by_itself(const Inputs& inputs) {
@@ -139,8 +139,8 @@ void check_resume_by_itself(io::FileSystem& files, const Inputs& inputs, Diagnos
   if (lacks.empty() && is_known && count > 0 && count != inputs.ranks.count &&
       !loads_universal(inputs))
     tell("checkpoint-of-other-ranks", Severity::error,
-         {{"count", count_text(count)},
-          {"ranks", count_text(inputs.ranks.count)},
+         {{"count", whole_text(count)},
+          {"ranks", whole_text(inputs.ranks.count)},
           {"source", inputs.ranks.source}});
 }
 

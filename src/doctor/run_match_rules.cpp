@@ -125,7 +125,7 @@ std::string number(const std::optional<std::int64_t>& value) {
 }
 
 /// DeepSpeed's own check of the three sizes. The Trainer and accelerate fill in "auto"; of keys that are left out accelerate
-/// adds gradient_accumulation_steps alone, as 1.
+/// adds gradient_accumulation_steps alone, as 1, unless the two other sizes make it.
 void check_equation(const Inputs& inputs, const Batch& batch, const std::vector<Slot>& counts,
                     std::vector<Finding>& findings) {
   const Value& root = inputs.deepspeed->root;
@@ -150,7 +150,7 @@ void check_equation(const Inputs& inputs, const Batch& batch, const std::vector<
   if (batch.train && batch.micro && steps) {
     const auto product = product_of(*batch.micro, *steps, ranks);
     if (product != *batch.train)
-      tell(is_put ? "batch-equation-with-one-step" : "batch-equation", Severity::error,
+      tell("batch-equation", Severity::error,
            {{"value", number(*batch.train)},
             {"micro", number(*batch.micro)},
             {"steps", number(*steps)},
@@ -171,9 +171,7 @@ void check_equation(const Inputs& inputs, const Batch& batch, const std::vector<
       tell("batch-no-multiple", Severity::error,
            {{"value", number(*batch.train)}, {"micro", number(micro)}});
   }
-  const bool stops =
-      is_put && batch.train && batch.micro && product_of(*batch.micro, 1, ranks) != *batch.train;
-  if (!run || !is_put || stops || run->accumulation_steps == 1) return;
+  if (!run || !is_put || run->accumulation_steps == 1) return;
   tell("accumulation-left-out", Severity::warning,
        {{"file", inputs.deepspeed->file},
         {"run_file", inputs.run->file},
@@ -186,7 +184,9 @@ void check_equation(const Inputs& inputs, const Batch& batch, const std::vector<
 }  // namespace
 
 bool steps_are_left_out(const Value& config) {
-  return value_at(config, "gradient_accumulation_steps") == nullptr;
+  const Batch batch = batch_in(config);
+  return value_at(config, "gradient_accumulation_steps") == nullptr &&
+         !(batch.train && batch.micro);
 }
 
 ConfigBatch batch_of_config(const Value& config, std::int64_t ranks) {

@@ -59,17 +59,6 @@ constexpr std::array wordings = {
          "AssertionError 停止"},
         {"give a multiple", "请给出倍数"}},
     Wording{
-        "batch-equation-with-one-step",
-        {"gradient_accumulation_steps is left out, and accelerate adds it as 1: train_batch_size "
-         "{value} is not train_micro_batch_size_per_gpu {micro} x {steps} x {ranks} ranks "
-         "({source}) = {product}: DeepSpeed stops with an AssertionError",
-         "没有给出 gradient_accumulation_steps，accelerate 会补上 1：train_batch_size {value} "
-         "不等于 "
-         "train_micro_batch_size_per_gpu {micro} x {steps} x {ranks} 个 rank（{source}）= "
-         "{product}：DeepSpeed 以 AssertionError 停止"},
-        {"write \"gradient_accumulation_steps\": \"auto\"",
-         "请写 \"gradient_accumulation_steps\": \"auto\""}},
-    Wording{
         "batch-micro-cannot-be-made",
         {"of train_batch_size {value}, on {ranks} ranks ({source}) with "
          "gradient_accumulation_steps "
