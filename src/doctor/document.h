@@ -56,6 +56,12 @@ Document open_document(const std::filesystem::path& path, std::vector<Finding>& 
 
 /// What a mapping looks like, by its keys.
 FileKind kind_of(const spec::Value& root);
+/// What a file that cannot be parsed was to be, by the keys in it.
+FileKind kind_of_broken(std::string_view text);
+/// Whether a text names keys of a DeepSpeed config.
+bool mentions_deepspeed_keys(std::string_view text);
+/// Whether each of its keys is one that DeepSpeed knows at the top.
+bool are_all_of_deepspeed(const spec::Value& root);
 
 // Lenient look-ups: `path` is dotted. Absent, null, "auto" and values of another kind are nullopt, and so are figures that
 // nothing of this world has: what is computed from the others stays within 64 bits.
