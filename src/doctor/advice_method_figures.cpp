@@ -110,11 +110,12 @@ class MethodFigures {
     sheet_.say("precision_now", !memory_.settings.is_16_bit ? "@precision.32"
                                 : memory_.settings.is_bf16  ? "@precision.16-bf16"
                                                             : "@precision.16-fp16");
+    const double least_half =
+        memory_.settings.is_16_bit ? least_now() : on_device(forecast_of(half)).low;
     if (memory_.settings.is_16_bit)
       sheet_.judge("precision", verdict_half);
     else
-      sheet_.judge_saving("precision", least_now() - on_device(forecast_of(half)).low,
-                          on_device(forecast_of(half)).low);
+      sheet_.judge_saving("precision", least_now() - least_half, least_half);
     const double share = memory_.sizes.trainable / memory_.ranks;
     sheet_.size("master_32", 4 * share);
     sheet_.size("master_16", 2 * share);
@@ -129,8 +130,7 @@ class MethodFigures {
     if (memory_.settings.is_16_bit)
       sheet_.judge("half_for_half", verdict_no);
     else
-      sheet_.judge_saving("half_for_half", least_now() - on_device(forecast_of(half)).low,
-                          on_device(forecast_of(half)).low);
+      sheet_.judge_saving("half_for_half", least_now() - least_half, least_half);
     // Weights and gradients in 16 bit, and either an f32 master with f32 moments, or 16-bit moments alone.
     sheet_.size("adam_whole", 16 * memory_.sizes.trainable + frozen_bytes(memory_));
     sheet_.size("pure_16_bit", 8 * memory_.sizes.trainable + frozen_bytes(memory_));

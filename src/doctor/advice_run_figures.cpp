@@ -19,16 +19,6 @@ constexpr double buffers_of_sub_group = 4;
 
 }  // namespace
 
-Range on_device(const Forecast& forecast) {
-  Range worst;
-  for (const auto& spaces : forecast.memory)
-    if (const auto& holding = spaces[static_cast<std::size_t>(Space::device)]) {
-      worst.low = std::max(worst.low, holding->low());
-      worst.high = std::max(worst.high, holding->high());
-    }
-  return worst;
-}
-
 double state_on_device(const MemoryCase& memory) {
   const Forecast state = state_forecast_of(memory);
   double most = 0;

@@ -17,8 +17,6 @@ namespace underkeel::doctor {
 constexpr std::string_view verdict_yes = "@advice.true", verdict_half = "@advice.half",
                            verdict_no = "@advice.false";
 
-/// What a rank needs on its GPU in the worst phase, at least and at most.
-Range on_device(const Forecast& forecast);
 /// Of weights, gradients, optimizer state and buffers alone.
 double state_on_device(const MemoryCase& memory);
 

@@ -34,7 +34,7 @@ class Model {
   Forecast forecast() const {
     Forecast forecast;
     const auto device = [&](Phase phase, Holding holding) {
-      forecast.at(phase, Space::device) = with_context(std::move(holding));
+      forecast.at(phase, Space::device) = with_process(run_, std::move(holding));
     };
     device(Phase::load, loaded());
     device(Phase::first_step, passes(false));
@@ -451,14 +451,6 @@ class Model {
     return holding;
   }
 
-  Holding with_context(Holding holding) const {
-    if (!run_.has_process) return holding;
-    const double held = holding.high();
-    holding.add("context", context_bytes.low, context_bytes.high);
-    holding.add("allocator", 0, allocator_waste * held);
-    return holding;
-  }
-
   const DeepspeedRun& run_;
   const DeepspeedSettings& s_;
   double psi_, share_, element_, sent_;
@@ -466,6 +458,14 @@ class Model {
 };
 
 }  // namespace
+
+Holding with_process(const DeepspeedRun& run, Holding holding) {
+  if (!run.has_process) return holding;
+  const double held = holding.high();
+  holding.add("context", context_bytes.low, context_bytes.high);
+  holding.add("allocator", 0, allocator_waste * held);
+  return holding;
+}
 
 double persistent_device_bytes(const DeepspeedRun& run) {
   const Model model(run);

@@ -16,6 +16,9 @@ Forecast deepspeed_memory(const DeepspeedRun& run);
 
 /// What torch's allocator loses to pieces too small, where its cache is given back because memory is short.
 inline constexpr double allocator_waste = 0.06;
+/// What a rank holds on its device with its context, and what the allocator may lose; as it is where no process is asked about.
+Holding with_process(const DeepspeedRun& run, Holding holding);
+
 /// Device memory of a rank as torch's allocator has it, in bytes, without the context: the highest peak of what is
 /// allocated, and the most that is reserved where memory is plenty. The cache keeps blocks that came and went and may have
 /// no use for them.

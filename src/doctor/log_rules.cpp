@@ -107,11 +107,7 @@ std::string beside_log(const OutOfMemory& error, Place place,
   Phase phase = phase_of(place);
   if (place == Place::unknown) {
     // No phase is named; of all the one that needs most is told as such.
-    for (std::size_t p = 0; p < phase_count; ++p) {
-      const auto& each = diagnosis.deepspeed.at(static_cast<Phase>(p), Space::device);
-      const auto& most = diagnosis.deepspeed.at(phase, Space::device);
-      if (each && (!most || each->low() > most->low())) phase = static_cast<Phase>(p);
-    }
+    phase = worst_phase(diagnosis.deepspeed, Space::device, phase);
     const Holding& most = *diagnosis.deepspeed.at(phase, Space::device);
     return fmt::format("@[log.unplaced] @[phase.{}] {}{}", name_of(phase),
                        span_of({most.low(), most.high()}), gpu_in_log(error));
@@ -152,18 +148,9 @@ void tell_out_of_memory(const OutOfMemory& error, Place place,
         {"free", amount(free)}});
 }
 
-/// The most that the run holds on its GPU in any phase.
-double most_on_device(const Forecast& forecast) {
-  double most = 0;
-  for (std::size_t p = 0; p < phase_count; ++p)
-    if (const auto& holding = forecast.at(static_cast<Phase>(p), Space::device))
-      most = std::max(most, holding->high());
-  return most;
-}
-
 /// More was allocated than the run of these files ever holds: it was another run.
 void tell_above_forecast(const OutOfMemory& error, const Document& document, Diagnosis& diagnosis) {
-  const double most = most_on_device(diagnosis.deepspeed);
+  const double most = on_device(diagnosis.deepspeed).high;
   if (!error.allocated || most <= 0 || *error.allocated <= 1.1 * most) return;
   tell(diagnosis, document, "log-above-forecast", Severity::warning, Certainty::estimate,
        {{"allocated", amount(*error.allocated)}, {"most", amount(most)}});
@@ -366,17 +353,6 @@ bool tell_other_ranks(const LogSummary& log, const Inputs& inputs, const Documen
   return true;
 }
 
-/// The phase that needs most of the host.
-Phase worst_on_host(const Forecast& forecast) {
-  Phase worst = Phase::step;
-  for (std::size_t p = 0; p < phase_count; ++p) {
-    const auto& each = forecast.at(static_cast<Phase>(p), Space::host);
-    const auto& most = forecast.at(worst, Space::host);
-    if (each && (!most || each->low() > most->low())) worst = static_cast<Phase>(p);
-  }
-  return worst;
-}
-
 /// "; as much as the run's optimizer file, 80.9 GB": the term of the host, in the phase of the place, that is as large as
 /// what was refused; one of Adam's two moments has a name of its own.
 std::string term_of_size(const Forecast& forecast, Place place, std::optional<double> size) {
@@ -433,7 +409,8 @@ void look_at_logs(const Question& question, const Inputs& inputs, Diagnosis& dia
     if (log.was_killed) {
       Phase phase = phase_of(log.last_seen);
       if (!memory || !diagnosis.deepspeed.at(phase, Space::host)) phase = Phase::step;
-      if (memory && log.last_seen == Place::unknown) phase = worst_on_host(diagnosis.deepspeed);
+      if (memory && log.last_seen == Place::unknown)
+        phase = worst_phase(diagnosis.deepspeed, Space::host, Phase::step);
       const auto& holding = diagnosis.deepspeed.at(phase, Space::host);
       const Holding* host = memory && holding ? &*holding : nullptr;
       tell(diagnosis, document, "log-killed", Severity::error, Certainty::bound,

@@ -255,14 +255,8 @@ std::string other_method(const MemoryCase& memory, const Inputs& inputs) {
     if (!changed) continue;
     const Forecast forecast = forecast_of(*changed);
     if (forecast.verdict != Verdict::runs) continue;
-    Range device;
-    for (std::size_t p = 0; p < phase_count; ++p)
-      if (const auto& holding = forecast.at(static_cast<Phase>(p), Space::device)) {
-        device.low = std::max(device.low, holding->low());
-        device.high = std::max(device.high, holding->high());
-      }
     return fmt::format("@[cure.other-method] {} (@[space.device] {})", fmt::join(words, " "),
-                       span_of(device));
+                       span_of(on_device(forecast)));
   }
   return "";
 }

@@ -401,4 +401,24 @@ void look_at_memory(const Question& question, const Inputs& inputs, Diagnosis& d
   tell_disk(*memory, diagnosis, inputs);
 }
 
+Range on_device(const Forecast& forecast) {
+  Range worst;
+  for (const auto& spaces : forecast.memory)
+    if (const auto& holding = spaces[static_cast<std::size_t>(Space::device)]) {
+      worst.low = std::max(worst.low, holding->low());
+      worst.high = std::max(worst.high, holding->high());
+    }
+  return worst;
+}
+
+Phase worst_phase(const Forecast& forecast, Space space, Phase otherwise) {
+  Phase worst = otherwise;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    const auto& each = forecast.at(static_cast<Phase>(p), space);
+    const auto& most = forecast.at(worst, space);
+    if (each && (!most || each->low() > most->low())) worst = static_cast<Phase>(p);
+  }
+  return worst;
+}
+
 }  // namespace underkeel::doctor

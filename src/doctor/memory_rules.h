@@ -67,6 +67,11 @@ Forecast least_of(const Forecast& forecast, const MemoryCase& memory);
 /// Whether a run that goes on from a checkpoint of this one fits the host of a node; none where its limit is not known.
 std::optional<Verdict> resume_verdict(const MemoryCase& memory, const Forecast& forecast);
 
+/// What a rank needs on its GPU in the worst phase, at least and at most.
+Range on_device(const Forecast& forecast);
+/// The phase that needs most of a space, at the least; `otherwise` where none is known.
+Phase worst_phase(const Forecast& forecast, Space space, Phase otherwise);
+
 /// The space and phase that come nearest to their limit or go furthest beyond it, by what is held at least or at most.
 struct Tightest {
   Phase phase = Phase::step;

@@ -17,7 +17,7 @@ class Loop {
   Forecast forecast() const {
     Forecast forecast;
     const auto put = [&](Phase phase, Holding device, Holding host = {}) {
-      forecast.at(phase, Space::device) = with_process(std::move(device));
+      forecast.at(phase, Space::device) = with_process(run_, std::move(device));
       if (run_.has_process)
         host.add("processes", run_.ranks_on_node * process_bytes.low,
                  run_.ranks_on_node * process_bytes.high);
@@ -118,14 +118,6 @@ class Loop {
   Holding resuming() const {
     Holding holding;
     holding.add("optimizer_file", run_.ranks > 1 ? 0 : moments(), run_.ranks_on_node * moments());
-    return holding;
-  }
-
-  Holding with_process(Holding holding) const {
-    if (!run_.has_process) return holding;
-    const double most = holding.high();
-    holding.add("context", context_bytes.low, context_bytes.high);
-    holding.add("allocator", 0, allocator_waste * most);
     return holding;
   }
 
